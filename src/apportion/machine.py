@@ -1,0 +1,108 @@
+"""What a Machine is, and the words that every driver of one understands.
+
+A Machine decides and does nothing else: `step(event, now)` changes its own state and returns actions in an order that is a
+contract; `wake_at()` names the next moment at which it wants a `Tick`. It refuses to know clocks, sockets, disks and threads.
+Each kind of machine adds its own events and actions; those here are shared by more than one.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NewType, Protocol, TypeVar
+
+Ticket = NewType("Ticket", int)
+"""A parked request, named by the driver. A machine stores it and spends it at most once."""
+
+
+class Instant(NamedTuple):
+    """One reading of both clocks. Deadlines use `mono_ms` only, records and retention `wall_ms` only."""
+
+    mono_ms: int
+    wall_ms: int
+
+
+class Caller(NamedTuple):
+    """Who sent a request, as the connection saw it."""
+
+    client_id: str
+    host: str
+
+
+@dataclass(slots=True, frozen=True)
+class Arrived:
+    """A decoded request reached the machine; it will be answered by one `Reply` with its ticket.
+
+    fresh: 16 random bytes that no other event carries, for an id that this step may have to invent.
+    version: the API version of the request, which its answer is encoded in.
+    """
+
+    ticket: Ticket
+    request: Any
+    version: int
+    caller: Caller
+    fresh: bytes
+
+
+@dataclass(slots=True, frozen=True)
+class Gone:
+    """The connection behind these tickets is closed: nobody waits for them any more."""
+
+    tickets: tuple[Ticket, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Tick:
+    """Time has passed; deadlines at or before `now` are due."""
+
+
+@dataclass(slots=True, frozen=True)
+class Flushed:
+    """Everything that was appended up to and including `mark` is on the disk."""
+
+    mark: int
+
+
+@dataclass(slots=True, frozen=True)
+class FlushFailed:
+    """The disk refused the flush that ends at `mark`: nothing since the last `Flushed` may be trusted."""
+
+    mark: int
+    why: str
+
+
+@dataclass(slots=True, frozen=True)
+class Reply:
+    """Spend `ticket`: send `body` to whoever waits. None closes the request without an answer (produce with acks=0)."""
+
+    ticket: Ticket
+    body: Any
+
+
+@dataclass(slots=True, frozen=True)
+class Flush:
+    """Make every file in `paths` durable, then say `Flushed(mark)`, or `FlushFailed(mark)`."""
+
+    mark: int
+    paths: tuple[str, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Note:
+    """One line for the log of the process. `level` is 'info', 'warning' or 'error'."""
+
+    level: str
+    text: str
+
+
+E = TypeVar("E", contravariant=True)
+A = TypeVar("A")
+
+
+class Machine(Protocol[E, A]):
+    """Anything that decides: one lock, one driver, no clock of its own."""
+
+    def step(self, event: E, now: Instant) -> list[A]:
+        """The actions that `event` causes at `now`, in the order in which they must be carried out."""
+        ...
+
+    def wake_at(self) -> int | None:
+        """The monotonic millisecond at which this machine wants a `Tick`; None while it waits for nothing."""
+        ...

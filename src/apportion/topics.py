@@ -1,0 +1,68 @@
+"""Topics as values: names, ids, partition counts. An immutable snapshot, never a live view."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+TopicId = bytes
+"""16 bytes, as on the wire."""
+
+NO_TOPIC_ID: TopicId = bytes(16)
+
+
+class TopicPartition(NamedTuple):
+    """One partition, by its topic's name."""
+
+    topic: str
+    partition: int
+
+
+class Topic(NamedTuple):
+    """One topic as the cluster knows it now."""
+
+    name: str
+    id: TopicId
+    partitions: int
+
+
+class Topics:
+    """An immutable snapshot of all topics, looked up by name or by id.
+
+    Two snapshots are equal when they hold the same topics; `version` grows by one with every change and says nothing else.
+    """
+
+    __slots__ = ("_by_id", "_by_name", "version")
+
+    def __init__(self, topics: Iterable[Topic] = (), version: int = 0) -> None:
+        ordered = sorted(topics)
+        self._by_name = {topic.name: topic for topic in ordered}
+        self._by_id = {topic.id: topic for topic in ordered}
+        self.version = version
+
+    def __iter__(self) -> Iterator[Topic]:
+        """The topics by name."""
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topics) and self._by_name == other._by_name
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def named(self, name: str) -> Topic | None:
+        """The topic of that name; None if there is none."""
+        return self._by_name.get(name)
+
+    def with_id(self, topic_id: TopicId) -> Topic | None:
+        """The topic of that id; None if there is none (it may have been deleted)."""
+        return self._by_id.get(topic_id)
+
+    def adding(self, topic: Topic) -> "Topics":
+        """A snapshot in which `topic` takes the place of whatever bore its name."""
+        kept = (other for other in self if other.name != topic.name)
+        return Topics([*kept, topic], self.version + 1)
+
+    def without(self, name: str) -> "Topics":
+        """A snapshot without the topic of that name."""
+        return Topics((other for other in self if other.name != name), self.version + 1)

@@ -1,0 +1,194 @@
+"""How a message is declared: one class for all its versions, inert values inside.
+
+`@message` turns an annotated class into a plain slots class with keyword arguments, equality and a repr, and keeps the declared
+fields as `__fields__` for the codec. A field that a version does not have reads as its default; writing a value other than the
+default to a version that does not have it is an error, unless the field is declared `ignorable`.
+"""
+
+import builtins
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from inspect import get_annotations
+from typing import Any, TypeVar, dataclass_transform
+
+FOREVER = 32767
+REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
+"""The default of a field that has none of its own: the zero of its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One declared field. `since` and `until` are the first and the last version that has it."""
+
+    kind: str  # bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records array struct
+    default: Any
+    since: int = 0
+    until: int = FOREVER
+    nullable: int = FOREVER + 1  # first version in which null is a value
+    tag: int | None = None  # a tagged field of flexible versions
+    tagged_since: int = 0
+    ignorable: bool = False
+    element: "type[Any] | Field | None" = None  # an array's element, or the class of a struct
+    name: str = ""
+
+    def is_nullable(self, version: int) -> bool:
+        """True where null can be said on the wire in that version."""
+        return version >= self.nullable
+
+    def is_in(self, version: int) -> bool:
+        """True where that version has the field at all."""
+        return self.since <= version <= self.until
+
+
+def _scalar(kind: str, zero: Any) -> Any:
+    def declare(
+        *,
+        since: int = 0,
+        until: int = FOREVER,
+        default: Any = zero,
+        tag: int | None = None,
+        ignorable: bool = False,
+        nullable: int = FOREVER + 1,
+    ) -> Any:
+        return Field(kind, default, since, until, nullable, tag, since, ignorable)
+
+    declare.__doc__ = f"A field of Kafka's type {kind}."
+    declare.__name__ = kind
+    return declare
+
+
+boolean = _scalar("bool", False)
+int8 = _scalar("int8", 0)
+int16 = _scalar("int16", 0)
+uint16 = _scalar("uint16", 0)
+int32 = _scalar("int32", 0)
+uint32 = _scalar("uint32", 0)
+int64 = _scalar("int64", 0)
+float64 = _scalar("float64", 0.0)
+uuid = _scalar("uuid", bytes(16))
+string = _scalar("string", "")
+octets = _scalar("bytes", b"")
+records = _scalar("records", None)
+
+
+def array(
+    element: "type[Any] | Any",
+    *,
+    since: int = 0,
+    until: int = FOREVER,
+    default: Any = (),
+    nullable: int = FOREVER + 1,
+    tag: int | None = None,
+    ignorable: bool = False,
+) -> Any:
+    """A tuple of `element`: a message class, or a scalar such as `int32()`."""
+    return Field("array", default, since, until, nullable, tag, since, ignorable, element)
+
+
+def struct(
+    element: type[Any],
+    *,
+    since: int = 0,
+    until: int = FOREVER,
+    default: Any = REQUIRED,
+    nullable: int = FOREVER + 1,
+    tag: int | None = None,
+    ignorable: bool = False,
+) -> Any:
+    """One value of another message class; its default is that class with all defaults, or None where given."""
+    return Field("struct", default, since, until, nullable, tag, since, ignorable, element)
+
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass_transform(
+    kw_only_default=True,
+    frozen_default=True,
+    field_specifiers=(
+        boolean,
+        int8,
+        int16,
+        uint16,
+        int32,
+        uint32,
+        int64,
+        float64,
+        uuid,
+        string,
+        octets,
+        records,
+        array,
+        struct,
+    ),
+)
+def message(
+    *, key: int | None = None, versions: Sequence[int] = range(1), flexible: int = FOREVER + 1, type: str = "struct"
+) -> Any:
+    """Declare a message.
+
+    key: the API key of a request or response, the record type of a coordinator record; None for a part of another message.
+    versions: all versions that can be read and written. flexible: the first one with compact lengths and tags.
+    A part of another message takes the version of its whole, and its `versions` say nothing.
+    type: "request", "response", "key", "value" or "struct".
+    """
+
+    def declare(cls: Any) -> Any:
+        fields = tuple(replace(getattr(cls, name), name=name) for name in get_annotations(cls))
+        body = {
+            "__slots__": tuple(field.name for field in fields),
+            "__doc__": cls.__doc__,
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__init__": _initialiser(fields),
+            "__eq__": _equal,
+            "__hash__": None,
+            "__repr__": _shown,
+            "__reduce__": _pickled,
+            "__fields__": fields,
+            "__key__": key,
+            "__versions__": versions,
+            "__flexible__": flexible,
+            "__type__": type,
+        }
+        return builtins.type(cls.__name__, (), body)
+
+    return declare
+
+
+def _initialiser(fields: tuple[Field, ...]) -> Any:
+    """An `__init__` that takes every field by keyword and has nothing to loop over."""
+    names: dict[str, Any] = {}
+    arguments, lines = [], []
+    for field in fields:
+        if field.default is REQUIRED:
+            names[f"new_{field.name}"] = field.element
+            names["REQUIRED"] = REQUIRED
+            arguments.append(f"{field.name}=REQUIRED")
+            lines.append(f"    self.{field.name} = new_{field.name}() if {field.name} is REQUIRED else {field.name}")
+        else:
+            names[f"default_{field.name}"] = field.default
+            arguments.append(f"{field.name}=default_{field.name}")
+            lines.append(f"    self.{field.name} = {field.name}")
+    star = "*, " if fields else ""
+    exec(f"def __init__(self, {star}{', '.join(arguments)}):\n" + ("\n".join(lines) or "    pass"), names)
+    return names["__init__"]
+
+
+def _equal(self: Any, other: Any) -> Any:
+    if self.__class__ is not other.__class__:
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+def _shown(self: Any) -> str:
+    said = (f"{field.name}={value!r}" for field in self.__fields__ if (value := getattr(self, field.name)) != field.default)
+    return f"{self.__class__.__name__}({', '.join(said)})"
+
+
+def _pickled(self: Any) -> Any:
+    return _from_values, (self.__class__, tuple(getattr(self, name) for name in self.__slots__))
+
+
+def _from_values(cls: Any, values: tuple[Any, ...]) -> Any:
+    return cls(**dict(zip(cls.__slots__, values, strict=True)))
