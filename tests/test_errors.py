@@ -1,0 +1,31 @@
+"""Every code of the protocol is there, and says the same of retrying as an independent list."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from apportion.errors import Code, Refused
+
+
+def test_codes_names_and_retriability_are_the_oracles():
+    ours = {code.value: (code.name.lower(), code.retriable) for code in Code}
+    assert ours == {code.value: (code.name, code.retriable) for code in ErrorCode}
+
+
+def test_every_code_has_one_plain_sentence_of_its_own():
+    sentences = [code.sentence for code in Code]
+    assert all(sentence[0].isupper() and sentence.endswith(".") and len(sentence) < 100 for sentence in sentences)
+    assert len({*sentences}) == len(sentences)
+
+
+@pytest.mark.parametrize(("value", "code"), [(110, Code.FENCED_MEMBER_EPOCH), (-1, Code.UNKNOWN_SERVER_ERROR)])
+def test_a_number_finds_its_code(value, code):
+    assert Code.of(value) is code is Code(value)
+
+
+def test_a_number_without_a_name_is_an_unknown_server_error():
+    assert Code.of(9_999) is Code.UNKNOWN_SERVER_ERROR
+
+
+def test_a_refusal_says_its_code_and_why():
+    assert str(Refused(Code.INVALID_REQUEST, "MemberId is empty.")) == "INVALID_REQUEST: MemberId is empty."
+    assert Refused(Code.NON_EMPTY_GROUP).why == Code.NON_EMPTY_GROUP.sentence
