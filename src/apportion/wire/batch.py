@@ -1,0 +1,292 @@
+"""Record batches of format 2: a look at the header alone, and the way from records to bytes and back.
+
+Produce and fetch need only the header; whatever looks inside (time look-up, replay, compaction) decodes. Both refuse bytes that
+are not exactly one batch. This module does not know what a record means, nor whether a transaction was aborted.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from apportion.errors import DecodeError
+from apportion.wire.compression import Buffer, compress, decompress
+
+HEADER = Struct(">qiibIhiqqqhii")
+CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers
+HEADER_BYTES = HEADER.size
+PREFIX_BYTES = 12  # base offset and length, which the length does not count
+CHECKED_FROM = 21
+LIMIT_BYTES = 1 << 28
+"""The most that the records of one batch may decompress to, unless the caller says otherwise."""
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class BatchHeader(NamedTuple):
+    """What the first 61 bytes of a batch say, with `size_bytes` of the whole batch."""
+
+    base_offset: int
+    size_bytes: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # a field of this name hides tuple.count, which nobody needs
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record that the batch was written with."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def compression(self) -> int:
+        """The number of the codec of the records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & 7
+
+    @property
+    def timestamp_type(self) -> int:
+        """0: the producer's time for each record. 1: all records bear `max_timestamp_ms`, the time of the append."""
+        return self.attributes >> 3 & 1
+
+    @property
+    def is_transactional(self) -> bool:
+        """True when the batch is part of a transaction."""
+        return bool(self.attributes & 16)
+
+    @property
+    def is_control(self) -> bool:
+        """True when the batch holds a marker that no reader may see as a record."""
+        return bool(self.attributes & 32)
+
+
+class Record(NamedTuple):
+    """One record with the offset and the time that it has in its log."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+def read_header(view: Buffer) -> BatchHeader:
+    """The header of `view`, which is exactly one whole batch with a right CRC; DecodeError if it is not."""
+    if len(view) < HEADER_BYTES:
+        raise DecodeError(f"{len(view)} bytes are no record batch")
+    fields = HEADER.unpack_from(view)
+    header = BatchHeader(fields[0], fields[1] + PREFIX_BYTES, *fields[2:])
+    if header.size_bytes != len(view):
+        raise DecodeError(f"a record batch of {header.size_bytes} bytes in {len(view)} bytes")
+    if header.magic != 2:
+        raise DecodeError(f"a record batch of format {header.magic}; only format 2 is known")
+    if crc32c(memoryview(view)[CHECKED_FROM:]) != header.crc:
+        raise DecodeError(f"the record batch at offset {header.base_offset} has a wrong CRC")
+    if header.compression > 4 or header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
+        raise DecodeError(f"the record batch at offset {header.base_offset} contradicts itself")
+    return header
+
+
+def check_batch(view: Buffer) -> BatchHeader:
+    """The header of `view`, one batch as a producer must send it: `read_header`, and no offset without its record."""
+    header = read_header(view)
+    if header.count != header.last_offset_delta + 1:
+        raise DecodeError(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
+    return header
+
+
+def split_batches(view: Buffer) -> Iterator[memoryview]:
+    """Every whole batch of `view` in turn; one that is cut off at the end is left out. Only the lengths are looked at."""
+    rest = memoryview(view)
+    while len(rest) > HEADER_BYTES:
+        size = int.from_bytes(rest[8:12], "big", signed=True) + PREFIX_BYTES
+        if size < HEADER_BYTES:
+            raise DecodeError(f"a record batch of {size} bytes")
+        if size > len(rest):
+            return
+        yield rest[:size]
+        rest = rest[size:]
+
+
+def restamp(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """The batch starts at `base_offset` and bears `leader_epoch`; the CRC covers neither and stays right."""
+    batch[0:8] = base_offset.to_bytes(8, "big", signed=True)
+    batch[12:16] = leader_epoch.to_bytes(4, "big", signed=True)
+
+
+def encode_batch(
+    records: Iterable[tuple[bytes | None, bytes | None, Headers]],
+    *,
+    base_offset: int = 0,
+    timestamp_ms: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    compression: int = 0,
+    leader_epoch: int = 0,
+) -> bytes:
+    """One batch of these keys, values and headers, all of one time, at ascending offsets from `base_offset`."""
+    stamped = [Record(base_offset + i, timestamp_ms, *record) for i, record in enumerate(records)]
+    return encode_records(
+        stamped,
+        base_offset=base_offset,
+        attributes=compression,
+        producer=(producer_id, producer_epoch, base_sequence),
+        leader_epoch=leader_epoch,
+    )
+
+
+def encode_records(
+    records: Sequence[Record],
+    *,
+    base_offset: int,
+    attributes: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    leader_epoch: int = 0,
+    last_offset_delta: int | None = None,
+) -> bytes:
+    """One batch of records that keep their own offsets and times; offsets may be missing between them.
+
+    producer: id, epoch and base sequence. last_offset_delta: that of the last record, unless the batch once held later ones.
+    """
+    first_ms = records[0].timestamp_ms if records else -1
+    out = bytearray()
+    for record in records:
+        _encode_record(out, record, record.offset - base_offset, record.timestamp_ms - first_ms)
+    if last_offset_delta is None:
+        last_offset_delta = records[-1].offset - base_offset if records else 0
+    last_ms = max((record.timestamp_ms for record in records), default=-1)
+    checked = CHECKED.pack(attributes, last_offset_delta, first_ms, last_ms, *producer, len(records))
+    body = compress(attributes & 7, out)
+    size = HEADER_BYTES - PREFIX_BYTES + len(body)
+    crc = crc32c(body, crc32c(checked))
+    return b"".join((HEADER.pack(base_offset, size, leader_epoch, 2, crc, *CHECKED.unpack(checked)), body))
+
+
+def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
+    """The records of `view`, one whole batch; DecodeError for anything malformed, also inside compressed data."""
+    header = read_header(view)
+    body = memoryview(view)[HEADER_BYTES:]
+    plain = decompress(header.compression, body, limit_bytes)
+    at, last, records = 0, -1, []
+    try:
+        for _ in range(header.count):
+            record, at = _decode_record(plain, at, header)
+            if not last < record.offset - header.base_offset <= header.last_offset_delta:
+                raise DecodeError("offsets that do not ascend within the batch")
+            last = record.offset - header.base_offset
+            records.append(record)
+    except IndexError:
+        raise DecodeError(f"the records of the batch at offset {header.base_offset} end too early") from None
+    except UnicodeDecodeError:
+        raise DecodeError(f"a header name in the batch at offset {header.base_offset} is not UTF-8") from None
+    if at != len(plain):
+        raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
+    return records
+
+
+def _encode_record(out: bytearray, record: Record, offset_delta: int, time_delta: int) -> None:
+    body = bytearray(1)
+    _put(body, time_delta)
+    _put(body, offset_delta)
+    _put_octets(body, record.key)
+    _put_octets(body, record.value)
+    _put(body, len(record.headers))
+    for name, value in record.headers:
+        _put_octets(body, name.encode())
+        _put_octets(body, value)
+    _put(out, len(body))
+    out += body
+
+
+def _put_octets(out: bytearray, octets: bytes | None) -> None:
+    if octets is None:
+        out.append(1)  # the length -1
+    else:
+        _put(out, len(octets))
+        out += octets
+
+
+def _put(out: bytearray, number: int) -> None:
+    zigzag = number << 1 if number >= 0 else ~(number << 1)
+    while zigzag > 127:
+        out.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    out.append(zigzag)
+
+
+def _decode_record(plain: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record at `at`, and where the next one starts.
+
+    Every length is at least zero and the last position must be the record's declared end, so no slice was cut short.
+    """
+    size, at = _number(plain, at)
+    end = at + size
+    if size < 0 or end > len(plain):
+        raise IndexError
+    time_delta, at = _number(plain, at + 1, 64)  # the attributes of a record have no bit in use
+    offset_delta, at = _number(plain, at)
+    key, at = _octets(plain, at)
+    value, at = _octets(plain, at)
+    count, at = _number(plain, at)
+    headers: Headers = ()
+    if count:
+        headers, at = _headers(plain, at, count)
+    if at != end:
+        raise DecodeError(f"a record of {size} bytes that does not end where its last field ends")
+    timestamp_ms = header.max_timestamp_ms if header.attributes & 8 else header.first_timestamp_ms + time_delta
+    if not -(1 << 63) <= timestamp_ms < 1 << 63:
+        raise DecodeError(f"a record with the timestamp {timestamp_ms}")
+    return Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers), at
+
+
+def _headers(plain: bytes, at: int, count: int) -> tuple[Headers, int]:
+    if count < 0:
+        raise DecodeError(f"a record with {count} headers")
+    headers = []
+    for _ in range(count):
+        name, at = _octets(plain, at)
+        value, at = _octets(plain, at)
+        if name is None:
+            raise DecodeError("a header without a name")
+        headers.append((name.decode(), value))
+    return tuple(headers), at
+
+
+def _octets(plain: bytes, at: int) -> tuple[bytes | None, int]:
+    byte = plain[at]
+    if byte < 128:
+        size, at = byte >> 1 ^ -(byte & 1), at + 1
+    else:
+        size, at = _number(plain, at)
+    if size < 0:
+        if size != -1:
+            raise DecodeError(f"a field of {size} bytes")
+        return None, at
+    return plain[at : at + size], at + size
+
+
+def _number(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    byte = plain[at]
+    if byte < 128:
+        return byte >> 1 ^ -(byte & 1), at + 1
+    zigzag, shift = byte & 127, 7
+    while True:
+        at += 1
+        byte = plain[at]
+        zigzag |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+        if shift >= bits:
+            raise DecodeError("a varint that does not end")
+    if zigzag >> bits:
+        raise DecodeError(f"a varint of more than {bits} bits")
+    return zigzag >> 1 ^ -(zigzag & 1), at + 1

@@ -1,0 +1,242 @@
+"""The five codecs of record batches, by their number: compress, and decompress into bounded memory.
+
+How large the result of a decompression can be is read from the compressed framing before anything is allocated, so a bomb costs
+no more than `limit`. LZ4 is written as one frame of independent blocks, which is the only kind that Java's reader takes.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import TypeAlias
+
+import cramjam
+
+from apportion.errors import DecodeError
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = XERIAL_MAGIC + (1).to_bytes(4, "big") * 2
+XERIAL_BLOCK_BYTES = 32 << 10
+LZ4_MAGIC = 0x184D2204
+LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks of 64 KiB, no checksums
+LZ4_BLOCK_BYTES = 64 << 10
+ZSTD_MAGIC = 0xFD2FB528
+ZSTD_BLOCK_BYTES = 128 << 10
+
+
+def compress(codec: int, data: Buffer) -> bytes:
+    """`data` as one stream of that codec. ValueError for a codec that does not exist."""
+    if codec not in _COMPRESS:
+        raise ValueError(f"no compression codec has the number {codec}")
+    return _COMPRESS[codec](memoryview(data))
+
+
+def decompress(codec: int, data: Buffer, limit: int) -> bytes:
+    """The bytes that `data` holds; DecodeError when it is malformed or holds more than `limit` bytes."""
+    return bytes(Room().decompress(codec, data, limit))
+
+
+class Room:
+    """A buffer that grows to the largest batch it has seen and is used again for the next one."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def decompress(self, codec: int, data: Buffer, limit: int) -> memoryview:
+        """The bytes that `data` holds, valid until the next call; DecodeError as in `decompress`."""
+        view = memoryview(data)
+        if codec == NONE:
+            return _within(view, limit)
+        if codec == GZIP:
+            return memoryview(_gunzip(view, limit))
+        if codec not in _BOUND:
+            raise DecodeError(f"no compression codec has the number {codec}")
+        try:
+            bound = min(_BOUND[codec](view), limit)
+            if len(self._buffer) < bound:
+                self._buffer = bytearray(bound)
+            room = memoryview(self._buffer)[:bound]
+            return room[: _DECOMPRESS[codec](view, room)]
+        except cramjam.DecompressionError as error:
+            raise DecodeError(f"malformed compressed data, or more than {limit} bytes of it: {error}") from None
+        except IndexError:
+            raise DecodeError("compressed data ends too early") from None
+
+
+def _within(view: memoryview, limit: int) -> memoryview:
+    if len(view) > limit:
+        raise DecodeError(f"{len(view)} bytes of records where {limit} are allowed")
+    return view
+
+
+def _number(view: memoryview, at: int, size: int) -> int:
+    if at + size > len(view):
+        raise IndexError
+    return int.from_bytes(view[at : at + size], "little")
+
+
+# gzip
+
+
+def _gzip(view: memoryview) -> bytes:
+    return zlib.compress(view, 6, wbits=31)
+
+
+def _gunzip(view: memoryview, limit: int) -> bytes:
+    parts, total, rest = [], 0, bytes(view)
+    try:
+        while rest:
+            stream = zlib.decompressobj(wbits=31)
+            parts.append(stream.decompress(rest, limit - total + 1))
+            total += len(parts[-1])
+            if total > limit:
+                raise DecodeError(f"more than {limit} bytes of compressed data")
+            if not stream.eof:
+                raise DecodeError("compressed data ends too early")
+            rest = stream.unused_data
+    except zlib.error as error:
+        raise DecodeError(f"malformed gzip data: {error}") from None
+    if not parts:
+        raise DecodeError("compressed data ends too early")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+# snappy: raw, or blocks in the framing of the Java library
+
+
+def _snappy(view: memoryview) -> bytes:
+    parts = [XERIAL_HEADER]
+    for start in range(0, len(view), XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def _snappy_blocks(view: memoryview) -> list[memoryview]:
+    if view[:8] != XERIAL_MAGIC:
+        return [view]
+    blocks, at = [], 16
+    while at < len(view):
+        size = int.from_bytes(view[at : at + 4], "big")
+        if at + 4 + size > len(view):
+            raise IndexError
+        blocks.append(view[at + 4 : at + 4 + size])
+        at += 4 + size
+    return blocks
+
+
+def _snappy_bound(view: memoryview) -> int:
+    return sum(cramjam.snappy.decompress_raw_len(block) for block in _snappy_blocks(view))
+
+
+def _unsnappy(view: memoryview, room: memoryview) -> int:
+    end = 0
+    for block in _snappy_blocks(view):
+        if cramjam.snappy.decompress_raw_len(block):
+            end += cramjam.snappy.decompress_raw_into(block, room[end:])
+    return end
+
+
+# lz4
+
+
+def _lz4(view: memoryview) -> bytes:
+    parts = [LZ4_HEADER]
+    for start in range(0, len(view), LZ4_BLOCK_BYTES):
+        plain = view[start : start + LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, mode="fast", acceleration=1, store_size=False))
+        if len(block) < len(plain):
+            parts += (len(block).to_bytes(4, "little"), block)
+        else:
+            parts += ((len(plain) | 1 << 31).to_bytes(4, "little"), bytes(plain))
+    return b"".join([*parts, bytes(4)])
+
+
+def _lz4_blocks(view: memoryview) -> tuple[bool, int, list[tuple[bool, memoryview]]]:
+    """Whether blocks are independent, the most bytes in one, and for each: whether it is compressed, and its bytes."""
+    flags, size_code = view[4], view[5] >> 4 & 7
+    if _number(view, 0, 4) != LZ4_MAGIC or flags >> 6 != 1 or flags & 1 or size_code < 4:
+        raise DecodeError("not a frame of lz4 without a dictionary")
+    most, trailer = 1 << 8 + 2 * size_code, 4 if flags & 0x10 else 0
+    at, blocks = 7 + (8 if flags & 8 else 0), []
+    while word := _number(view, at, 4):
+        size = word & 0x7FFF_FFFF
+        if size > most:
+            raise DecodeError(f"an lz4 block of {size} bytes where {most} are allowed")
+        if at + 4 + size + trailer > len(view):
+            raise IndexError
+        blocks.append((word >> 31 == 0, view[at + 4 : at + 4 + size]))
+        at += 4 + size + trailer
+    if at + 4 + (4 if flags & 4 else 0) != len(view):
+        raise DecodeError("an lz4 frame that does not end where its data ends")
+    return bool(flags & 0x20), most, blocks
+
+
+def _lz4_bound(view: memoryview) -> int:
+    _, most, blocks = _lz4_blocks(view)
+    return sum(min(most, 255 * len(block)) if packed else len(block) for packed, block in blocks)
+
+
+def _unlz4(view: memoryview, room: memoryview) -> int:
+    independent, most, blocks = _lz4_blocks(view)
+    if not independent and len(blocks) > 1:
+        return int(cramjam.lz4.decompress_into(view, room))
+    end = 0
+    for packed, block in blocks:
+        if packed:
+            free = min(most, len(room) - end)
+            end += cramjam.lz4.decompress_block_into(block, room[end : end + free], output_len=free)
+        elif len(block) > len(room) - end:
+            raise cramjam.DecompressionError("no room for a stored block")
+        else:
+            room[end : end + len(block)] = block
+            end += len(block)
+    return end
+
+
+# zstd
+
+
+def _zstd(view: memoryview) -> bytes:
+    return bytes(cramjam.zstd.compress(view, level=3))
+
+
+def _zstd_bound(view: memoryview) -> int:
+    at, total = 0, 0
+    while at < len(view):
+        magic = _number(view, at, 4)
+        if magic >> 4 == 0x184D2A5:  # a skippable frame
+            at += 8 + _number(view, at + 4, 4)
+        elif magic == ZSTD_MAGIC:
+            at, size = _zstd_frame(view, at + 4)
+            total += size
+        else:
+            raise DecodeError("not a frame of zstd")
+    return total
+
+
+def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
+    """Where the frame ends whose descriptor is at `at`, and the most bytes that its blocks can hold."""
+    flags, total, last = view[at], 0, 0
+    single = flags >> 5 & 1
+    content_size_bytes = (single, 2, 4, 8)[flags >> 6]
+    at += 1 + (1 - single) + (0, 1, 2, 4)[flags & 3]
+    declared = _number(view, at, content_size_bytes) + (256 if content_size_bytes == 2 else 0)
+    at += content_size_bytes
+    while not last:
+        word = _number(view, at, 3)
+        last, kind, size = word & 1, word >> 1 & 3, word >> 3
+        at += 3 + (1 if kind == 1 else size)
+        total += ZSTD_BLOCK_BYTES if kind == 2 else min(size, ZSTD_BLOCK_BYTES)
+    return at + (4 if flags & 4 else 0), min(total, declared) if content_size_bytes else total
+
+
+def _unzstd(view: memoryview, room: memoryview) -> int:
+    return int(cramjam.zstd.decompress_into(view, room))
+
+
+_COMPRESS: dict[int, Callable[[memoryview], bytes]] = {NONE: bytes, GZIP: _gzip, SNAPPY: _snappy, LZ4: _lz4, ZSTD: _zstd}
+_BOUND: dict[int, Callable[[memoryview], int]] = {SNAPPY: _snappy_bound, LZ4: _lz4_bound, ZSTD: _zstd_bound}
+_DECOMPRESS: dict[int, Callable[[memoryview, memoryview], int]] = {SNAPPY: _unsnappy, LZ4: _unlz4, ZSTD: _unzstd}

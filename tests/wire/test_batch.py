@@ -1,0 +1,193 @@
+"""Record batches: the header alone, round trips through every codec, and damage that is always a DecodeError."""
+
+import struct
+
+import pytest
+from crc32c import crc32c
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import DecodeError
+from apportion.wire.batch import (
+    BatchHeader,
+    Record,
+    check_batch,
+    decode_batch,
+    encode_batch,
+    encode_records,
+    read_header,
+    restamp,
+    split_batches,
+)
+
+OCTETS = st.none() | st.binary(max_size=200)
+HEADERS = st.lists(st.tuples(st.text(max_size=8), OCTETS), max_size=3).map(tuple)
+TRIPLES = st.tuples(OCTETS, OCTETS, HEADERS)
+CODECS = st.integers(0, 4)
+
+
+def mended(batch: bytes) -> bytes:
+    """The batch with the length and the CRC that its bytes ask for."""
+    sized = bytearray(batch)
+    sized[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    sized[17:21] = crc32c(sized[21:]).to_bytes(4, "big")
+    return bytes(sized)
+
+
+def wrapped(body: bytes, count: int = 1, attributes: int = 0, last_delta: int = 0) -> bytes:
+    """A batch around hand-made record bytes."""
+    header = struct.pack(">qiibIhiqqqhii", 0, 0, 0, 2, 0, attributes, last_delta, 1000, 5000, -1, -1, -1, count)
+    return mended(header + body)
+
+
+def test_the_bytes_of_a_known_batch_are_these():
+    """Written out by hand from the format's description: lengths and deltas are zigzag varints."""
+    batch = encode_batch([(b"k", None, ()), (None, b"vv", (("h", b""),))], base_offset=7, timestamp_ms=1000, leader_epoch=3)
+    first = bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 0])
+    second = bytes([22, 0, 0, 2, 1, 4]) + b"vv" + bytes([2, 2]) + b"h" + bytes([0])
+    assert batch[61:] == first + second
+    head = struct.pack(">hiqqqhii", 0, 1, 1000, 1000, -1, -1, -1, 2)
+    assert batch[21:61] == head
+    assert batch[:21] == struct.pack(">qiibI", 7, len(batch) - 12, 3, 2, crc32c(head + first + second))
+
+
+def test_the_header_says_everything_about_the_batch():
+    batch = encode_batch(
+        [(None, b"a", ()), (None, b"b", ())],
+        base_offset=40,
+        timestamp_ms=99,
+        producer_id=5,
+        producer_epoch=6,
+        base_sequence=7,
+        compression=3,
+        leader_epoch=8,
+    )
+    header = check_batch(batch)
+    assert header == BatchHeader(40, len(batch), 8, 2, crc32c(batch[21:]), 3, 1, 99, 99, 5, 6, 7, 2)
+    assert (header.compression, header.timestamp_type, header.is_transactional, header.is_control) == (3, 0, False, False)
+    assert header.last_offset == 41
+    flagged = read_header(encode_records([], base_offset=0, attributes=8 | 16 | 32))
+    assert (flagged.timestamp_type, flagged.is_transactional, flagged.is_control) == (1, True, True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(triples=st.lists(TRIPLES, max_size=12), codec=CODECS, base=st.integers(0, 1 << 40), at=st.integers(-1, 1 << 41))
+def test_decoding_gives_what_was_encoded(triples, codec, base, at):
+    batch = encode_batch(triples, base_offset=base, timestamp_ms=at, compression=codec)
+    expected = [Record(base + i, at, *triple) for i, triple in enumerate(triples)]
+    assert decode_batch(memoryview(batch)) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    gaps=st.lists(st.tuples(st.integers(1, 1000), st.integers(-(1 << 50), 1 << 50), TRIPLES), min_size=1, max_size=8),
+    codec=CODECS,
+    later=st.integers(0, 9),
+)
+def test_records_keep_their_own_offsets_and_times(gaps, codec, later):
+    records, offset = [], 99
+    for gap, timestamp_ms, triple in gaps:
+        offset += gap
+        records.append(Record(offset, timestamp_ms, *triple))
+    batch = encode_records(records, base_offset=100, attributes=codec, last_offset_delta=offset - 100 + later)
+    assert decode_batch(batch) == records
+    assert read_header(batch).last_offset == offset + later
+
+
+def test_append_time_takes_the_place_of_every_time():
+    records = [Record(0, 10, None, b"a"), Record(1, 20, None, b"b")]
+    batch = encode_records(records, base_offset=0, attributes=8)
+    assert decode_batch(batch) == [Record(0, 20, None, b"a"), Record(1, 20, None, b"b")]
+
+
+def test_restamping_moves_the_batch_and_keeps_its_crc():
+    batch = bytearray(encode_batch([(b"k", b"v", ())] * 3, timestamp_ms=1))
+    restamp(batch, 1 << 40, 77)
+    header = check_batch(batch)
+    assert (header.base_offset, header.leader_epoch) == (1 << 40, 77)
+    assert [record.offset for record in decode_batch(batch)] == [(1 << 40) + i for i in range(3)]
+
+
+def test_splitting_gives_whole_batches_and_leaves_out_a_cut_one():
+    batches = [encode_batch([(None, bytes(i), ())], base_offset=i, timestamp_ms=0) for i in range(4)]
+    joined = b"".join(batches)
+    assert list(split_batches(joined)) == batches
+    assert list(split_batches(joined[:-1])) == batches[:-1]
+    assert list(split_batches(b"")) == []
+    with pytest.raises(DecodeError):
+        list(split_batches(bytes(100)))
+
+
+def test_every_single_damaged_byte_is_noticed_but_offset_and_epoch():
+    batch = encode_batch([(b"key", b"value", ())], timestamp_ms=1)
+    for at in range(len(batch)):
+        damaged = bytearray(batch)
+        damaged[at] ^= 0xFF
+        if at < 8 or 12 <= at < 16:
+            check_batch(damaged)
+        else:
+            with pytest.raises(DecodeError):
+                check_batch(damaged)
+
+
+@pytest.mark.parametrize("size", [0, 12, 60, 61, -1])
+def test_a_cut_batch_is_refused(size):
+    batch = encode_batch([(b"key", b"value", ())], timestamp_ms=1)
+    with pytest.raises(DecodeError):
+        check_batch(batch[:size])
+
+
+def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may():
+    batch = encode_records([Record(3, 0, b"k", b"v")], base_offset=0)
+    assert decode_batch(batch) == [Record(3, 0, b"k", b"v")]
+    with pytest.raises(DecodeError, match="1 records for 4 offsets"):
+        check_batch(batch)
+
+
+@pytest.mark.parametrize(
+    "body, count",
+    [
+        (b"", 1),  # nothing there
+        (bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 0]) + b"x", 1),  # bytes after the last record
+        (bytes([12, 0, 0, 0, 2]) + b"k" + bytes([1, 0]), 1),  # the record says it is shorter
+        (bytes([16, 0, 0, 0, 2]) + b"k" + bytes([1, 0]), 1),  # the record says it is longer
+        (bytes([14, 0, 0, 0, 3]) + b"k" + bytes([1, 0]), 1),  # a key of -2 bytes
+        (bytes([14, 0, 0, 0, 126]) + b"k" + bytes([1, 0]), 1),  # a key longer than the record
+        (bytes([14, 0, 0, 1, 2]) + b"k" + bytes([1, 0]), 1),  # an offset before the batch
+        (bytes([14, 0, 0, 2, 2]) + b"k" + bytes([1, 0]), 1),  # an offset after the batch
+        (bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 1]), 1),  # -1 headers
+        (bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 2]), 1),  # a header that is not there
+        (bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), 1),  # a header without a name
+        (bytes([18, 0, 0, 0, 1, 1, 2, 2, 255, 1]), 1),  # a header name that is not UTF-8
+        (bytes([255] * 20), 1),  # a varint without an end
+        (bytes([1, 0, 0, 0, 1, 1, 0]), 1),  # a record of -1 bytes
+        (bytes([32, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 3, 0, 1, 1, 0, 0]), 1),  # a time delta of 65 bits
+        (bytes([20, 0, 0, 255, 255, 255, 255, 31, 1, 1, 0]), 1),  # an offset delta of 33 bits
+    ],
+)
+def test_malformed_records_are_refused(body, count):
+    with pytest.raises(DecodeError):
+        decode_batch(wrapped(body, count))
+
+
+def test_a_batch_of_more_than_the_limit_is_refused():
+    batch = encode_batch([(None, bytes(1000), ())], timestamp_ms=0, compression=4)
+    with pytest.raises(DecodeError):
+        decode_batch(batch, limit_bytes=999)
+
+
+@settings(max_examples=500, deadline=None)
+@given(data=st.data(), triples=st.lists(TRIPLES, min_size=1, max_size=4), codec=CODECS)
+def test_damage_with_a_right_crc_gives_records_or_a_decode_error(data, triples, codec):
+    batch = bytearray(encode_batch(triples, timestamp_ms=5, compression=codec))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(21, len(batch) - 1))
+        batch[at] = data.draw(st.integers(0, 255))
+    size = data.draw(st.integers(61, len(batch)))
+    assume(size > 61)
+    damaged = mended(bytes(batch[:size]))
+    try:
+        records = decode_batch(damaged, limit_bytes=1 << 16)
+    except DecodeError:
+        return
+    assert len(records) == read_header(damaged).count
