@@ -1,7 +1,7 @@
 """What can be wrong: every error code of Kafka's protocol, a refusal that carries one, and bytes that are no message.
 
-`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for what it may not have; it is caught
-once, at a machine's door. `DecodeError` is for bytes that mean nothing: whoever owns the connection closes it.
+`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for what it may not have; it is
+caught once, at a machine's door. `DecodeError` is for bytes that mean nothing: whoever owns the connection closes it.
 """
 
 from enum import IntEnum
@@ -19,7 +19,7 @@ class Code(IntEnum):
     sentence: str
     retriable: bool
 
-    def __new__(cls, value: int, sentence: str, retriable: bool = False) -> "Code":
+    def __new__(cls, value: int, sentence: str = "", retriable: bool = False) -> "Code":
         """The code of that number, with its sentence."""
         code = int.__new__(cls, value)
         code._value_ = value

@@ -102,26 +102,7 @@ def struct(
 C = TypeVar("C", bound=type)
 
 
-@dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(
-        boolean,
-        int8,
-        int16,
-        uint16,
-        int32,
-        uint32,
-        int64,
-        float64,
-        uuid,
-        string,
-        octets,
-        records,
-        array,
-        struct,
-    ),
-)
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 def message(
     *, key: int | None = None, versions: Sequence[int] = range(1), flexible: int = FOREVER + 1, type: str = "struct"
 ) -> Any:

@@ -1,0 +1,51 @@
+"""Which versions of which APIs a broker speaks: the first thing that a client asks."""
+
+from apportion.wire.fields import array, boolean, int16, int32, int64, message, string
+
+
+@message(key=18, versions=range(5), flexible=3, type="request")
+class ApiVersionsRequest:
+    """What do you speak? Sent by a client that does not know the broker yet."""
+
+    client_software_name: str = string(since=3, ignorable=True)
+    client_software_version: str = string(since=3, ignorable=True)
+
+
+@message()
+class ApiVersion:
+    """The versions of one API, from the first to the last."""
+
+    api_key: int = int16()
+    min_version: int = int16()
+    max_version: int = int16()
+
+
+@message()
+class SupportedFeatureKey:
+    """The levels of one feature that the broker could run with."""
+
+    name: str = string()
+    min_version: int = int16()
+    max_version: int = int16()
+
+
+@message()
+class FinalizedFeatureKey:
+    """The level of one feature that the cluster runs with."""
+
+    name: str = string()
+    max_version_level: int = int16()
+    min_version_level: int = int16()
+
+
+@message(key=18, versions=range(5), flexible=3, type="response")
+class ApiVersionsResponse:
+    """What the broker speaks. To an unknown version it is an answer in version 0 with UNSUPPORTED_VERSION."""
+
+    error_code: int = int16()
+    api_keys: tuple[ApiVersion, ...] = array(ApiVersion)
+    throttle_time_ms: int = int32(since=1, ignorable=True)
+    supported_features: tuple[SupportedFeatureKey, ...] = array(SupportedFeatureKey, since=3, tag=0, ignorable=True)
+    finalized_features_epoch: int = int64(since=3, default=-1, tag=1, ignorable=True)
+    finalized_features: tuple[FinalizedFeatureKey, ...] = array(FinalizedFeatureKey, since=3, tag=2, ignorable=True)
+    zk_migration_ready: bool = boolean(since=3, tag=3, ignorable=True)

@@ -1,0 +1,222 @@
+"""What a coordinator writes into `__consumer_offsets`: keys and values of its records, in Kafka's own schemas.
+
+A key's number is its record type. Kafka also reads type 0 as an offset commit; it writes 1, as we do.
+"""
+
+from apportion.wire.fields import array, int8, int32, int64, message, octets, string, struct, uuid
+
+
+@message(key=1, type="key")
+class OffsetCommitKey:
+    """The committed offset of one partition in one group."""
+
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
+
+
+@message(key=1, versions=range(5), flexible=4, type="value")
+class OffsetCommitValue:
+    """The next offset to read. Only version 1 keeps `expire_timestamp`, only version 4 the topic's id."""
+
+    offset: int = int64()
+    leader_epoch: int = int32(since=3, default=-1, ignorable=True)
+    metadata: str = string()
+    commit_timestamp: int = int64()
+    expire_timestamp: int = int64(since=1, until=1, default=-1, ignorable=True)
+    topic_id: bytes = uuid(since=4, tag=0, ignorable=True)
+
+
+@message(key=2, type="key")
+class GroupMetadataKey:
+    """A classic group."""
+
+    group: str = string()
+
+
+@message()
+class MemberMetadata:
+    """One member of a classic group, with what it sent and what the leader assigned it."""
+
+    member_id: str = string()
+    group_instance_id: str | None = string(since=3, nullable=3, default=None, ignorable=True)
+    client_id: str = string()
+    client_host: str = string()
+    rebalance_timeout: int = int32(since=1, ignorable=True)
+    session_timeout: int = int32()
+    subscription: bytes | memoryview = octets()
+    assignment: bytes | memoryview = octets()
+
+
+@message(key=2, versions=range(5), flexible=4, type="value")
+class GroupMetadataValue:
+    """A classic group as its last generation left it."""
+
+    protocol_type: str = string()
+    generation: int = int32()
+    protocol: str | None = string(nullable=0)
+    leader: str | None = string(nullable=0)
+    current_state_timestamp: int = int64(since=2, default=-1, ignorable=True)
+    members: tuple[MemberMetadata, ...] = array(MemberMetadata)
+
+
+@message(key=3, type="key")
+class ConsumerGroupMetadataKey:
+    """A consumer group."""
+
+    group_id: str = string()
+
+
+@message(key=3, flexible=0, type="value")
+class ConsumerGroupMetadataValue:
+    """The group's epoch, and the hash of the topic metadata that it was computed from."""
+
+    epoch: int = int32()
+    metadata_hash: int = int64(tag=0)
+    creation_time_ms: int = int64(tag=1, default=-1)
+
+
+@message(key=4, type="key")
+class ConsumerGroupPartitionMetadataKey:
+    """The topics that a consumer group subscribes to. Written by Kafka 4.0 only; later ones write tombstones."""
+
+    group_id: str = string()
+
+
+@message()
+class PartitionMetadata:
+    """The racks of one partition."""
+
+    partition: int = int32()
+    racks: tuple[str, ...] = array(string())
+
+
+@message()
+class TopicMetadata:
+    """One topic as the group last saw it."""
+
+    topic_id: bytes = uuid()
+    topic_name: str = string()
+    num_partitions: int = int32()
+    partition_metadata: tuple[PartitionMetadata, ...] = array(PartitionMetadata)
+
+
+@message(key=4, flexible=0, type="value")
+class ConsumerGroupPartitionMetadataValue:
+    """All topics that the group subscribes to."""
+
+    topics: tuple[TopicMetadata, ...] = array(TopicMetadata)
+
+
+@message(key=5, type="key")
+class ConsumerGroupMemberMetadataKey:
+    """One member of a consumer group."""
+
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message()
+class ClassicProtocol:
+    """One protocol that a classic member of a consumer group offers."""
+
+    name: str = string()
+    metadata: bytes | memoryview = octets()
+
+
+@message()
+class ClassicMemberMetadata:
+    """What a member of a consumer group said through the classic protocol."""
+
+    session_timeout_ms: int = int32()
+    supported_protocols: tuple[ClassicProtocol, ...] = array(ClassicProtocol)
+
+
+@message(key=5, flexible=0, type="value")
+class ConsumerGroupMemberMetadataValue:
+    """What the member says of itself."""
+
+    instance_id: str | None = string(nullable=0)
+    rack_id: str | None = string(nullable=0)
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: tuple[str, ...] = array(string())
+    subscribed_topic_regex: str | None = string(nullable=0)
+    rebalance_timeout_ms: int = int32(default=-1)
+    server_assignor: str | None = string(nullable=0)
+    classic_member_metadata: ClassicMemberMetadata | None = struct(ClassicMemberMetadata, nullable=0, default=None, tag=0)
+
+
+@message(key=6, type="key")
+class ConsumerGroupTargetAssignmentMetadataKey:
+    """The target assignment of a consumer group as a whole."""
+
+    group_id: str = string()
+
+
+@message(key=6, flexible=0, type="value")
+class ConsumerGroupTargetAssignmentMetadataValue:
+    """The group epoch that the target assignment was computed for, and when."""
+
+    assignment_epoch: int = int32()
+    assignment_timestamp: int = int64(tag=0)
+
+
+@message(key=7, type="key")
+class ConsumerGroupTargetAssignmentMemberKey:
+    """The target of one member."""
+
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message()
+class TopicPartitions:
+    """Partitions of one topic; only in a current assignment also the epoch at which each was given."""
+
+    topic_id: bytes = uuid()
+    partitions: tuple[int, ...] = array(int32())
+    assignment_epochs: tuple[int, ...] | None = array(int32(), nullable=0, default=None, tag=0)
+
+
+@message(key=7, flexible=0, type="value")
+class ConsumerGroupTargetAssignmentMemberValue:
+    """The partitions that the member shall have."""
+
+    topic_partitions: tuple[TopicPartitions, ...] = array(TopicPartitions)
+
+
+@message(key=8, type="key")
+class ConsumerGroupCurrentMemberAssignmentKey:
+    """What one member has now."""
+
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message(key=8, flexible=0, type="value")
+class ConsumerGroupCurrentMemberAssignmentValue:
+    """The member's epochs and state, the partitions it may use and those it has to give up."""
+
+    member_epoch: int = int32()
+    previous_member_epoch: int = int32()
+    state: int = int8()
+    assigned_partitions: tuple[TopicPartitions, ...] = array(TopicPartitions)
+    partitions_pending_revocation: tuple[TopicPartitions, ...] = array(TopicPartitions)
+
+
+@message(key=16, type="key")
+class ConsumerGroupRegularExpressionKey:
+    """One regular expression that members of a consumer group subscribe to."""
+
+    group_id: str = string()
+    regular_expression: str = string()
+
+
+@message(key=16, flexible=0, type="value")
+class ConsumerGroupRegularExpressionValue:
+    """The topics that it matched, at which version of the metadata and when."""
+
+    topics: tuple[str, ...] = array(string())
+    version: int = int64()
+    timestamp: int = int64()

@@ -1,0 +1,27 @@
+"""Give a producer its id and epoch."""
+
+from apportion.wire.fields import boolean, int16, int32, int64, message, string
+
+
+@message(key=22, versions=range(7), flexible=2, type="request")
+class InitProducerIdRequest:
+    """Who am I? Without a transactional id every answer is a new id."""
+
+    transactional_id: str | None = string(nullable=0)
+    transaction_timeout_ms: int = int32()
+    producer_id: int = int64(since=3, default=-1)
+    producer_epoch: int = int16(since=3, default=-1)
+    enable_2pc: bool = boolean(since=6)
+    keep_prepared_txn: bool = boolean(since=6)
+
+
+@message(key=22, versions=range(7), flexible=2, type="response")
+class InitProducerIdResponse:
+    """The id and the epoch to produce with."""
+
+    throttle_time_ms: int = int32(ignorable=True)
+    error_code: int = int16()
+    producer_id: int = int64(default=-1)
+    producer_epoch: int = int16()
+    ongoing_txn_producer_id: int = int64(since=6, default=-1)
+    ongoing_txn_producer_epoch: int = int16(since=6, default=-1)

@@ -1,0 +1,59 @@
+"""Store the offsets that a group has reached."""
+
+from apportion.wire.fields import array, int16, int32, int64, message, string, uuid
+
+
+@message()
+class OffsetCommitRequestPartition:
+    """The next offset to read of one partition."""
+
+    partition_index: int = int32()
+    committed_offset: int = int64()
+    committed_leader_epoch: int = int32(since=6, default=-1, ignorable=True)
+    committed_metadata: str | None = string(nullable=0)
+
+
+@message()
+class OffsetCommitRequestTopic:
+    """The offsets of one topic, named up to version 9 and identified from 10."""
+
+    name: str = string(until=9, ignorable=True)
+    topic_id: bytes = uuid(since=10, ignorable=True)
+    partitions: tuple[OffsetCommitRequestPartition, ...] = array(OffsetCommitRequestPartition)
+
+
+@message(key=8, versions=range(2, 11), flexible=8, type="request")
+class OffsetCommitRequest:
+    """Store these offsets for the group, as this member at this generation or epoch."""
+
+    group_id: str = string()
+    generation_id_or_member_epoch: int = int32(default=-1, ignorable=True)
+    member_id: str = string(ignorable=True)
+    group_instance_id: str | None = string(since=7, nullable=7, default=None)
+    retention_time_ms: int = int64(until=4, default=-1, ignorable=True)
+    topics: tuple[OffsetCommitRequestTopic, ...] = array(OffsetCommitRequestTopic)
+
+
+@message()
+class OffsetCommitResponsePartition:
+    """Whether the offset of one partition was stored."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@message()
+class OffsetCommitResponseTopic:
+    """The answers for one topic."""
+
+    name: str = string(until=9, ignorable=True)
+    topic_id: bytes = uuid(since=10, ignorable=True)
+    partitions: tuple[OffsetCommitResponsePartition, ...] = array(OffsetCommitResponsePartition)
+
+
+@message(key=8, versions=range(2, 11), flexible=8, type="response")
+class OffsetCommitResponse:
+    """Which offsets were stored."""
+
+    throttle_time_ms: int = int32(since=3, ignorable=True)
+    topics: tuple[OffsetCommitResponseTopic, ...] = array(OffsetCommitResponseTopic)

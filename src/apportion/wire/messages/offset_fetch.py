@@ -1,0 +1,98 @@
+"""Read the offsets that groups have committed."""
+
+from apportion.wire.fields import array, boolean, int16, int32, int64, message, string, uuid
+
+
+@message()
+class OffsetFetchRequestTopic:
+    """Partitions of one topic, up to version 7."""
+
+    name: str = string()
+    partition_indexes: tuple[int, ...] = array(int32())
+
+
+@message()
+class OffsetFetchRequestTopics:
+    """Partitions of one topic from version 8 on, named up to 9 and identified from 10."""
+
+    name: str = string(until=9, ignorable=True)
+    topic_id: bytes = uuid(since=10, ignorable=True)
+    partition_indexes: tuple[int, ...] = array(int32())
+
+
+@message()
+class OffsetFetchRequestGroup:
+    """Which offsets of one group; all of them when `topics` is null."""
+
+    group_id: str = string()
+    member_id: str | None = string(since=9, nullable=9, default=None, ignorable=True)
+    member_epoch: int = int32(since=9, default=-1, ignorable=True)
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = array(OffsetFetchRequestTopics, nullable=0)
+
+
+@message(key=9, versions=range(1, 11), flexible=6, type="request")
+class OffsetFetchRequest:
+    """Which offsets has the group committed? From version 8 on `groups` says which, before it `group_id` and `topics`."""
+
+    group_id: str = string(until=7)
+    topics: tuple[OffsetFetchRequestTopic, ...] | None = array(OffsetFetchRequestTopic, until=7, nullable=2)
+    groups: tuple[OffsetFetchRequestGroup, ...] = array(OffsetFetchRequestGroup, since=8)
+    require_stable: bool = boolean(since=7)
+
+
+@message()
+class OffsetFetchResponsePartition:
+    """The offset of one partition, up to version 7; -1 if none was committed."""
+
+    partition_index: int = int32()
+    committed_offset: int = int64()
+    committed_leader_epoch: int = int32(since=5, default=-1, ignorable=True)
+    metadata: str | None = string(nullable=0)
+    error_code: int = int16()
+
+
+@message()
+class OffsetFetchResponseTopic:
+    """The offsets of one topic, up to version 7."""
+
+    name: str = string()
+    partitions: tuple[OffsetFetchResponsePartition, ...] = array(OffsetFetchResponsePartition)
+
+
+@message()
+class OffsetFetchResponsePartitions:
+    """The offset of one partition, from version 8 on; -1 if none was committed."""
+
+    partition_index: int = int32()
+    committed_offset: int = int64()
+    committed_leader_epoch: int = int32(default=-1, ignorable=True)
+    metadata: str | None = string(nullable=0)
+    error_code: int = int16()
+
+
+@message()
+class OffsetFetchResponseTopics:
+    """The offsets of one topic, from version 8 on."""
+
+    name: str = string(until=9, ignorable=True)
+    topic_id: bytes = uuid(since=10, ignorable=True)
+    partitions: tuple[OffsetFetchResponsePartitions, ...] = array(OffsetFetchResponsePartitions)
+
+
+@message()
+class OffsetFetchResponseGroup:
+    """The offsets of one group."""
+
+    group_id: str = string()
+    topics: tuple[OffsetFetchResponseTopics, ...] = array(OffsetFetchResponseTopics)
+    error_code: int = int16()
+
+
+@message(key=9, versions=range(1, 11), flexible=6, type="response")
+class OffsetFetchResponse:
+    """The offsets that were asked for."""
+
+    throttle_time_ms: int = int32(since=3, ignorable=True)
+    topics: tuple[OffsetFetchResponseTopic, ...] = array(OffsetFetchResponseTopic, until=7)
+    error_code: int = int16(since=2, until=7, ignorable=True)
+    groups: tuple[OffsetFetchResponseGroup, ...] = array(OffsetFetchResponseGroup, since=8)

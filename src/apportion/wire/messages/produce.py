@@ -1,0 +1,88 @@
+"""Append record batches to partitions. Versions 0 to 2 can be read only to be refused."""
+
+from apportion.wire.fields import array, int16, int32, int64, message, records, string, struct, uuid
+
+
+@message()
+class PartitionProduceData:
+    """The batches for one partition, as they go to the log."""
+
+    index: int = int32()
+    records: bytes | memoryview | None = records(nullable=0)
+
+
+@message()
+class TopicProduceData:
+    """The batches for one topic, named up to version 12 and identified from 13."""
+
+    name: str = string(until=12, ignorable=True)
+    topic_id: bytes = uuid(since=13, ignorable=True)
+    partition_data: tuple[PartitionProduceData, ...] = array(PartitionProduceData)
+
+
+@message(key=0, versions=range(14), flexible=9, type="request")
+class ProduceRequest:
+    """Append these batches and answer when `acks` says so (0 not at all, 1 the leader, -1 all in sync)."""
+
+    transactional_id: str | None = string(since=3, nullable=3, default=None)
+    acks: int = int16()
+    timeout_ms: int = int32()
+    topic_data: tuple[TopicProduceData, ...] = array(TopicProduceData)
+
+
+@message()
+class BatchIndexAndErrorMessage:
+    """Why one record of the batch was refused."""
+
+    batch_index: int = int32()
+    batch_index_error_message: str | None = string(nullable=0, default=None)
+
+
+@message()
+class LeaderIdAndEpoch:
+    """Who leads the partition now; -1 where it is not said."""
+
+    leader_id: int = int32(default=-1)
+    leader_epoch: int = int32(default=-1)
+
+
+@message()
+class PartitionProduceResponse:
+    """Where the batch went, or why it did not."""
+
+    index: int = int32()
+    error_code: int = int16()
+    base_offset: int = int64()
+    log_append_time_ms: int = int64(since=2, default=-1, ignorable=True)
+    log_start_offset: int = int64(since=5, default=-1, ignorable=True)
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = array(BatchIndexAndErrorMessage, since=8, ignorable=True)
+    error_message: str | None = string(since=8, nullable=8, default=None, ignorable=True)
+    current_leader: LeaderIdAndEpoch = struct(LeaderIdAndEpoch, since=10, tag=0)
+
+
+@message()
+class TopicProduceResponse:
+    """The answers for one topic."""
+
+    name: str = string(until=12, ignorable=True)
+    topic_id: bytes = uuid(since=13, ignorable=True)
+    partition_responses: tuple[PartitionProduceResponse, ...] = array(PartitionProduceResponse)
+
+
+@message()
+class NodeEndpoint:
+    """Where a broker that `current_leader` names listens."""
+
+    node_id: int = int32()
+    host: str = string()
+    port: int = int32()
+    rack: str | None = string(nullable=0, default=None)
+
+
+@message(key=0, versions=range(14), flexible=9, type="response")
+class ProduceResponse:
+    """What became of every batch."""
+
+    responses: tuple[TopicProduceResponse, ...] = array(TopicProduceResponse)
+    throttle_time_ms: int = int32(since=1, ignorable=True)
+    node_endpoints: tuple[NodeEndpoint, ...] = array(NodeEndpoint, since=10, tag=0)
