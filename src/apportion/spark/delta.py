@@ -1,0 +1,182 @@
+"""The exactly-once writer for Delta Lake.
+
+Executors write Parquet files where the partitions are (`files.py`); the driver commits them together with one app transaction
+per Kafka partition, which holds the partition's next offset: its fence. A replay, or an application that lost its partitions
+without knowing, finds the fence moved and writes nothing. No row passes through the driver.
+
+    events.writeStream.foreachBatch(delta.Writer("/lake/flights")).option("checkpointLocation", "/checkpoints/v1").start()
+"""
+
+import threading
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from apportion.member.spans import admit
+from apportion.spark.files import PLACE, REPORT, Files, Place, Window, WrittenFile, as_files, remove, rewritten
+from apportion.spark.running import Reading, execution_of, readings
+from apportion.spark.stateless import refuse_state
+from apportion.spark.table import Attempt, Beaten
+
+CLEAN_EVERY_S = 24 * 3600
+
+
+class Admission(NamedTuple):
+    """What one look at the fences lets a batch write: the windows of its partitions, and the fences to set with it."""
+
+    windows: dict[Place, Window]
+    fences: dict[str, int]
+
+
+class Writer:
+    """A function for foreachBatch that puts every record's rows into one Delta table exactly once.
+
+    table: path or URI, created on first use with the query's columns; columns that the table lacks are added. The query must keep
+    the source's columns topic, partition and offset; one record may become no, one or several rows.
+    Several queries, of one group or of several, may write to one table. Files of lost hosts are removed daily by a full vacuum with
+    the table's own retention (a week unless the table says otherwise).
+
+    Raises, and so stops the query: StatefulQuery for a query that keeps state; ValueError where the columns are missing or were
+    changed, or where records between the table's fence and the batch are gone (unless `fail_on_data_loss` is False); TypeError
+    where a column has another type in the table.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        fail_on_data_loss: bool = True,
+        attempts: int = 30,
+    ) -> None:
+        self.table = str(table)
+        self.storage_options = storage_options
+        self.fail_on_data_loss = fail_on_data_loss
+        self.attempts = attempts
+        self._checked: set[str] = set()  # run ids of queries whose plan was seen
+        self._clean_at = 0.0
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """The rows of the batch that were not in the table are in it, and the fences of its partitions stand at its end."""
+        execution = execution_of(frame)
+        run = str(execution.runId())
+        if run not in self._checked:
+            refuse_state(execution, frame.sparkSession._jvm)
+            self._checked.add(run)
+        self._write(frame, readings(execution))
+        self._clean_daily()
+
+    def _write(self, frame: DataFrame, sources: list[Reading]) -> None:
+        """Admit, write, commit; again with a fresh snapshot for as long as somebody else is quicker."""
+        schema = table_schema(frame)
+        draft = Draft(frame, Files(self.table, self.storage_options, schema, {}))
+        beaten: Beaten | None = None
+        for _ in range(self.attempts):
+            try:
+                attempt = Attempt.on(self.table, self.storage_options, schema)
+                admission = self._admitted(sources, attempt)
+                if not admission.fences:
+                    draft.discard()
+                    return
+                attempt.commit(draft.fitted(admission.windows), admission.fences, schema)
+                return
+            except Beaten as error:
+                beaten = error
+            except BaseException:
+                draft.discard()
+                raise
+        draft.discard()
+        raise RuntimeError(f"the Delta table {self.table} changed under {self.attempts} attempts in a row") from beaten
+
+    def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
+        """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
+        windows: dict[Place, Window] = {}
+        fences: dict[str, int] = {}
+        for group, batch in sources:
+            for topic, partition, topic_id, start, end in batch.ranges():
+                app_id = f"{group}/{topic_id}/{partition}"
+                verdict = admit(start, end, attempt.fence_or_none(app_id))
+                if verdict.lost and self.fail_on_data_loss:
+                    raise ValueError(
+                        f"{topic}-{partition}: the table {self.table} holds everything below offset {verdict.lost[0]}, this batch "
+                        f"starts at {verdict.lost[1]}; the records between are gone. Reset the group's offset to "
+                        f"{verdict.lost[0]}, or set fail_on_data_loss=False to accept the gap."
+                    )
+                windows[topic, partition] = Window(verdict.floor, start, end)
+                if verdict.fence is not None:
+                    fences[app_id] = verdict.fence
+        return Admission(windows, fences)
+
+    def _clean_daily(self) -> None:
+        """A full vacuum runs beside the query once a day."""
+        if monotonic() >= self._clean_at:
+            self._clean_at = monotonic() + CLEAN_EVERY_S
+            threading.Thread(target=clean, args=(self.table, self.storage_options), daemon=True).start()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_checked": set(), "_clean_at": 0.0}
+
+
+class Draft:
+    """The files of one batch while they wait for their commit."""
+
+    def __init__(self, frame: DataFrame, files: Files) -> None:
+        self._frame = frame
+        self._files = files
+        self._written: list[WrittenFile] | None = None
+
+    def fitted(self, windows: Mapping[Place, Window]) -> list[WrittenFile]:
+        """The files with every row of the batch at or above the floors of `windows`, and none below; jobs run as needed."""
+        files = self._files._replace(windows=windows)
+        if self._written is None:
+            self._written = self._run(self._frame, files.write)
+            return self._written
+        keep = [file for file in self._written if file.first >= windows[file.place].floor]
+        straddling = [file for file in self._written if file.first < windows[file.place].floor <= file.last]
+        if straddling:
+            paths = self._frame.sparkSession.createDataFrame([(file.path,) for file in straddling], "path string")
+            keep += self._run(paths, lambda batches: rewritten(files, batches))
+        kept = {file.path for file in keep}
+        remove(files, [file.path for file in self._written if file.path not in kept])
+        self._written = keep
+        return keep
+
+    def discard(self) -> None:
+        """The files are gone; none of them was committed."""
+        remove(self._files, [file.path for file in self._written or ()])
+        self._written = []
+
+    @staticmethod
+    def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:
+        return as_files(frame.mapInArrow(write, REPORT).collect())
+
+
+def table_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of `frame` as the table holds them: nullable, timestamps in UTC. ValueError without topic, partition, offset."""
+    missing = [name for name in PLACE if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"the Delta writer needs the source's columns topic, partition and offset to write each record once; "
+            f"this query dropped {', '.join(missing)}"
+        )
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def clean(table: str, storage_options: Mapping[str, str] | None = None, retention_hours: int | None = None) -> list[str]:
+    """Files that no version of the table refers to and that are older than the retention are gone; returns their paths.
+
+    retention_hours: None takes the table's own (a week by default). Keep it far above the longest batch plus the session timeout:
+    younger files may belong to a batch that is not committed yet.
+    """
+    try:
+        opened = DeltaTable(table, storage_options=dict(storage_options or {}))
+    except TableNotFoundError:
+        return []
+    return opened.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=True)

@@ -1,0 +1,195 @@
+"""What an executor does for the exactly-once writer: Parquet files, one Kafka partition a file, written where the rows are.
+
+A file that is written is not in the table yet: only the driver's commit puts it there. So a task reports its files as rows of
+`REPORT` and forgets them, and a task that fails removes what it wrote. Rows below a partition's floor are already in the table
+and are dropped here; rows that the batch's span does not cover mean that the pipeline changed topic, partition or offset.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSystem, PyFileSystem
+
+REPORT = "path string, size long, rows long, topic string, partition int, first long, last long"
+REPORT_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("first", pa.int64()),
+        ("last", pa.int64()),
+    ]
+)
+PLACE = ("topic", "partition", "offset")
+"""The columns that say which record a row came from. A pipeline must carry them through unchanged."""
+
+Place = tuple[str, int]
+
+
+class Window(NamedTuple):
+    """The offsets of one partition that a batch may write: from `floor`, within the span `[start, end)`."""
+
+    floor: int
+    start: int
+    end: int
+
+
+class WrittenFile(NamedTuple):
+    """One Parquet file that waits for its commit. `first` and `last` are the lowest and the highest offset in it."""
+
+    path: str
+    size: int
+    rows: int
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+    @property
+    def place(self) -> Place:
+        """The Kafka partition that the file holds."""
+        return self.topic, self.partition
+
+    def stats(self) -> str:
+        """Delta's statistics of the file, as JSON."""
+        low = {"topic": self.topic, "partition": self.partition, "offset": self.first}
+        high = {"topic": self.topic, "partition": self.partition, "offset": self.last}
+        return json.dumps({"numRecords": self.rows, "minValues": low, "maxValues": high})
+
+
+class Files(NamedTuple):
+    """Where and how an executor writes: a value that travels with the task."""
+
+    table: str
+    storage_options: Mapping[str, str] | None
+    schema: pa.Schema
+    windows: Mapping[Place, Window]
+
+    def filesystem(self) -> FileSystem:
+        """The table's own directory as a file system."""
+        return PyFileSystem(DeltaStorageHandler(self.table, dict(self.storage_options or {})))
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Every row of `batches` at or above its partition's floor is in a file; yields the report of these files."""
+        filesystem = self.filesystem()
+        sheets: dict[Place, Sheet] = {}
+        try:
+            for batch in batches:
+                for place, rows in by_place(batch):
+                    admitted = self._admitted(place, rows)
+                    if admitted.num_rows:
+                        if place not in sheets:
+                            sheets[place] = Sheet(filesystem, self.schema, place)
+                        sheets[place].add(admitted)
+            written = [sheet.close() for sheet in sheets.values()]
+        except BaseException:
+            for sheet in sheets.values():
+                sheet.discard()
+            raise
+        if written:
+            yield report(written)
+
+    def _admitted(self, place: Place, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows at or above the floor of `place`; ValueError where the span cannot have produced them."""
+        offsets = rows.column("offset")
+        span = pc.min_max(offsets).as_py()
+        window = self.windows.get(place)
+        if window is None or span["min"] < window.start or span["max"] >= window.end:
+            expected = f"[{window.start}, {window.end})" if window else "no rows at all"
+            raise ValueError(
+                f"rows of {place[0]}-{place[1]} with offsets {span['min']} to {span['max']} reached the Delta writer, but this "
+                f"batch reads {expected} there. Keep the source's columns topic, partition and offset unchanged in the pipeline."
+            )
+        if span["min"] >= window.floor:
+            return rows
+        return rows.filter(pc.greater_equal(offsets, window.floor))
+
+
+class Sheet:
+    """One Parquet file being written."""
+
+    def __init__(self, filesystem: FileSystem, schema: pa.Schema, place: Place) -> None:
+        self._filesystem = filesystem
+        self._place = place
+        self._schema = schema
+        self.path = f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
+        self._sink = filesystem.open_output_stream(self.path)
+        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
+        self._rows = 0
+        self._first = 1 << 62
+        self._last = -1
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """`rows` are in the file."""
+        span = pc.min_max(rows.column("offset")).as_py()
+        self._first, self._last = min(self._first, span["min"]), max(self._last, span["max"])
+        self._rows += rows.num_rows
+        self._writer.write_table(pa.Table.from_batches([rows]).select(self._schema.names).cast(self._schema))
+
+    def close(self) -> WrittenFile:
+        """The file is complete; says what it holds."""
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        return WrittenFile(self.path, size, self._rows, *self._place, self._first, self._last)
+
+    def discard(self) -> None:
+        """The file is gone, as far as the storage allows."""
+        try:
+            self._sink.close()
+            self._filesystem.delete_file(self.path)
+        except OSError:
+            pass  # a later vacuum finds it: nothing refers to the file
+
+
+def by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """`batch` cut by Kafka partition, nothing lost. Rows without a place are a ValueError."""
+    if batch.num_rows == 0:
+        return
+    topics, partitions = batch.column("topic"), batch.column("partition")
+    if topics.null_count or partitions.null_count or batch.column("offset").null_count:
+        raise ValueError("a row without topic, partition or offset reached the Delta writer; keep the source's columns unchanged")
+    places = pa.table({"topic": topics, "partition": partitions}).group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    for place in places:
+        key = (place["topic"], place["partition"])
+        if len(places) == 1:
+            yield key, batch
+        else:
+            yield key, batch.filter(pc.and_(pc.equal(topics, key[0]), pc.equal(partitions, key[1])))
+
+
+def report(written: list[WrittenFile]) -> pa.RecordBatch:
+    """The files as one batch of `REPORT` rows."""
+    return pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT_SCHEMA)
+
+
+def rewritten(files: Files, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The named files are written again without the rows below their floor; `batches` hold paths in a column `path`."""
+    filesystem = files.filesystem()
+    paths = (path for batch in batches for path in batch.column("path").to_pylist())
+    for path in paths:
+        with filesystem.open_input_file(path) as source:
+            yield from files.write(pq.ParquetFile(source).iter_batches())
+
+
+def remove(files: Files, paths: Iterable[str]) -> None:
+    """The files are gone, as far as the storage allows; none of them may be in the table."""
+    filesystem = files.filesystem()
+    for path in paths:
+        try:
+            filesystem.delete_file(path)
+        except OSError:
+            pass  # a later vacuum finds it: nothing refers to the file
+
+
+def as_files(rows: Iterable[Any]) -> list[WrittenFile]:
+    """The rows of a `REPORT` as values."""
+    return [WrittenFile(*row) for row in rows]

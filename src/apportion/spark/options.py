@@ -1,0 +1,181 @@
+"""The source's options, read once and refused early: every fault is one sentence that names the option and the remedy."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import NoReturn
+
+EARLIEST, LATEST = -2, -1
+
+REFUSED = {  # option -> why it cannot be used with a real group member
+    "assign": "the group decides which partitions this query reads; use subscribe",
+    "subscribepattern": "subscriptions by pattern are not supported yet; name the topics in subscribe",
+    "kafka.enable.auto.commit": "the source commits a batch when Spark has committed it; drop the option",
+    "kafka.auto.offset.reset": "use startingOffsets, which applies where the group has no committed offset",
+    "kafka.key.deserializer": "keys are bytes; decode them with Spark functions and drop the option",
+    "kafka.value.deserializer": "values are bytes; decode them with Spark functions and drop the option",
+    "kafka.key.serializer": "this is a source; drop the option",
+    "kafka.value.serializer": "this is a source; drop the option",
+    "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
+    "groupidprefix": "the group is real and has one name; use kafka.group.id",
+    "startingtimestamp": "not supported yet; use startingOffsets",
+    "startingoffsetsbytimestamp": "not supported yet; use startingOffsets",
+    "startingoffsetsbytimestampstrategy": "not supported yet; use startingOffsets",
+    "endingoffsets": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "endingtimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "endingoffsetsbytimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "minoffsetspertrigger": "not supported yet; use the query's trigger interval",
+    "maxtriggerdelay": "not supported yet; use the query's trigger interval",
+    "minpartitions": "not supported yet; Spark gets a task for each partition that has something new",
+    "kafka.session.timeout.ms": "with KIP-848 the broker decides: set group.consumer.session.timeout.ms there",
+    "kafka.heartbeat.interval.ms": "with KIP-848 the broker decides: set group.consumer.heartbeat.interval.ms there",
+    "kafka.partition.assignment.strategy": "with KIP-848 the broker assigns; use kafka.group.remote.assignor",
+    "kafka.security.protocol": "only plain connections are supported yet",
+}
+KNOWN = {  # option in lower case -> as it is written
+    name.lower(): name
+    for name in (
+        "kafka.bootstrap.servers",
+        "kafka.group.id",
+        "kafka.group.instance.id",
+        "kafka.group.remote.assignor",
+        "kafka.client.id",
+        "kafka.max.poll.interval.ms",
+        "kafka.request.timeout.ms",
+        "subscribe",
+        "startingOffsets",
+        "maxOffsetsPerTrigger",
+        "failOnDataLoss",
+        "includeHeaders",
+    )
+}
+
+
+class OptionError(ValueError):
+    """An option is missing, unknown or contradicts another one; the text says which, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartingOffsets:
+    """Where a partition starts for which the group has no offset: a default, and offsets of its own for some partitions.
+
+    Offsets are Kafka's, with -2 for the earliest and -1 for the next one that comes.
+    """
+
+    default: int = LATEST
+    own: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def of(self, topic: str, partition: int) -> int:
+        """The offset at which that partition starts, or EARLIEST or LATEST."""
+        return self.own.get((topic, partition), self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options of `spark.readStream.format("apportion")`, checked."""
+
+    bootstrap: str
+    group: str
+    topics: tuple[str, ...]
+    instance_id: str | None
+    assignor: str | None
+    client_id: str
+    rebalance_timeout_ms: int
+    request_timeout_ms: int
+    starting: StartingOffsets
+    max_offsets: int | None
+    fail_on_data_loss: bool
+    include_headers: bool
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> "SourceOptions":
+        """The options as a value. Raises OptionError for the first fault, in the order in which a person would mend them."""
+        options = {name.lower(): value for name, value in given.items()}
+        for name in options:
+            if name in REFUSED:
+                raise OptionError(f"option {_as_written(name, given)} cannot be used: {REFUSED[name]}.")
+            if name not in KNOWN:
+                _refuse_unknown(_as_written(name, given))
+        group = _required(options, "kafka.group.id", "the name of the consumer group that this query joins")
+        topics = _topics(_required(options, "subscribe", "the topics to read, with commas between them"))
+        return cls(
+            bootstrap=_bootstrap(_required(options, "kafka.bootstrap.servers", "the brokers as host:port with commas between")),
+            group=group,
+            topics=topics,
+            instance_id=options.get("kafka.group.instance.id") or None,
+            assignor=options.get("kafka.group.remote.assignor") or None,
+            client_id=options.get("kafka.client.id") or f"apportion-spark-{group}",
+            rebalance_timeout_ms=_positive(options, "kafka.max.poll.interval.ms") or 300_000,
+            request_timeout_ms=_positive(options, "kafka.request.timeout.ms") or 30_000,
+            starting=_starting(options.get("startingoffsets", "latest"), topics),
+            max_offsets=_positive(options, "maxOffsetsPerTrigger"),
+            fail_on_data_loss=_boolean(options, "failOnDataLoss", True),
+            include_headers=_boolean(options, "includeHeaders", False),
+        )
+
+
+def _as_written(name: str, given: Mapping[str, str]) -> str:
+    return next((written for written in given if written.lower() == name), name)
+
+
+def _refuse_unknown(name: str) -> NoReturn:
+    near = get_close_matches(name.lower(), KNOWN, n=1)
+    hint = f"did you mean {KNOWN[near[0]]}?" if near else f"known are {', '.join(sorted(KNOWN.values()))}."
+    raise OptionError(f"option {name} is unknown: {hint}")
+
+
+def _required(options: Mapping[str, str], name: str, what: str) -> str:
+    value = (options.get(name) or "").strip()
+    if not value:
+        raise OptionError(f'option {name} is missing: give {what}, as in .option("{name}", "...").')
+    return value
+
+
+def _bootstrap(value: str) -> str:
+    for address in value.split(","):
+        host, colon, port = address.strip().rpartition(":")
+        if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
+            raise OptionError(f"option kafka.bootstrap.servers holds {address.strip()!r}: write each broker as host:port.")
+    return value
+
+
+def _topics(value: str) -> tuple[str, ...]:
+    names = [name.strip() for name in value.split(",")]
+    if not all(names):
+        raise OptionError(f"option subscribe holds an empty name in {value!r}: write topics with one comma between them.")
+    return tuple(dict.fromkeys(names))
+
+
+def _positive(options: Mapping[str, str], name: str) -> int | None:
+    value = options.get(name.lower())
+    if value is None:
+        return None
+    if not value.strip().isdigit() or int(value) == 0:
+        raise OptionError(f"option {name} is {value!r}: give a whole number above 0.")
+    return int(value)
+
+
+def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
+    value = options.get(name.lower(), str(default)).strip().lower()
+    if value not in ("true", "false"):
+        raise OptionError(f"option {name} is {value!r}: give true or false.")
+    return value == "true"
+
+
+def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+    word = value.strip().lower()
+    if word in ("earliest", "latest"):
+        return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
+    advice = 'give earliest, latest, or JSON such as {"flights":{"0":23,"1":-2}} (-2 earliest, -1 latest)'
+    try:
+        told = json.loads(value)
+        own = {(topic, int(partition)): int(offset) for topic, offsets in told.items() for partition, offset in offsets.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise OptionError(f"option startingOffsets is {value!r}: {advice}.") from None
+    for (topic, partition), offset in own.items():
+        if topic not in topics:
+            raise OptionError(f"option startingOffsets names topic {topic}, which subscribe does not: add it there or drop it here.")
+        if offset < EARLIEST or partition < 0:
+            raise OptionError(f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}.")
+    return StartingOffsets(EARLIEST, own)

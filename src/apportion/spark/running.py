@@ -1,0 +1,44 @@
+"""What the running query says of its own batch: group and span, read in the driver from inside foreachBatch."""
+
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from apportion.member.spans import Batch
+
+GROUP_OPTION = "kafka.group.id"
+
+
+class Reading(NamedTuple):
+    """One apportion source of a query, and what its current batch reads."""
+
+    group: str
+    batch: Batch
+
+
+def execution_of(frame: DataFrame) -> Any:
+    """The JVM StreamExecution whose foreachBatch was given `frame`. RuntimeError outside of a streaming query."""
+    spark = frame.sparkSession
+    query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    query = spark.streams.get(query_id) if query_id else None
+    if query is None:
+        raise RuntimeError("apportion's writer works only as the function of writeStream.foreachBatch(...)")
+    return query._jsq.streamingQuery()
+
+
+def readings(execution: Any) -> list[Reading]:
+    """Every apportion source of the query with the span that its current batch reads. ValueError if there is none."""
+    offsets = execution.availableOffsets()
+    leaves = execution.logicalPlan().collectLeaves()
+    found = []
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        if leaf.nodeName() != "StreamingDataSourceV2ScanRelation":
+            continue
+        options = leaf.relation().options()
+        offset = offsets.get(leaf.stream())
+        if options.containsKey(GROUP_OPTION) and offset.isDefined():
+            found.append(Reading(options.get(GROUP_OPTION), Batch.parse(offset.get().json())))
+    if not found:
+        raise ValueError('this query does not read from format("apportion"), so nothing says which records its rows came from')
+    return found

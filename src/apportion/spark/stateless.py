@@ -1,0 +1,76 @@
+"""A query whose state cannot move must not share a group: this looks at its plan and says so.
+
+Partitions move between the queries of a group, the state of an aggregation does not. Two such queries would each hold a part of
+every aggregate and nobody would notice. The source cannot see the plan; the driver can.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+STATEFUL_EXECUTION = "org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator"
+STATEFUL_LOGIC = {  # logical operator on a stream -> what a person calls it
+    "Aggregate": "an aggregation",
+    "Distinct": "distinct()",
+    "Deduplicate": "dropDuplicates()",
+    "DeduplicateWithinWatermark": "dropDuplicatesWithinWatermark()",
+    "FlatMapGroupsWithState": "flatMapGroupsWithState()",
+    "FlatMapGroupsInPandasWithState": "applyInPandasWithState()",
+    "TransformWithState": "transformWithState()",
+    "TransformWithStateInPySpark": "transformWithState()",
+    "GlobalLimit": "limit()",
+}
+
+
+class StatefulQuery(Exception):
+    """The query keeps state, so it must not be a member of a shared group."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(
+            f"this query keeps state ({operator}), and state does not move when partitions do: every application of the group would "
+            f"hold a part of each result. Let the group's queries only parse, filter and route, write their rows to a table, and "
+            f"aggregate that table in a query of its own; or read with a group that has this one query as its only member."
+        )
+
+
+def refuse_state(execution: Any, jvm: Any) -> None:
+    """Raises StatefulQuery if the batch that runs now has an operator with state. `execution` is a JVM StreamExecution."""
+    stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_EXECUTION, True, False)
+    for node in _walk(execution.lastExecution().executedPlan()):
+        if stateful.isInstance(node):
+            raise StatefulQuery(node.nodeName())
+
+
+def guard(query: Any) -> Any:
+    """`query` itself, which is known to keep no state; else it is stopped and StatefulQuery is raised.
+
+    For sinks other than `apportion.spark.delta`, called with what `start()` returned. Batches may have run before the stop.
+    """
+    for node in _walk(query._jsq.streamingQuery().logicalPlan()):
+        operator = _stateful_or_none(node)
+        if operator:
+            query.stop()
+            raise StatefulQuery(operator)
+    return query
+
+
+def _stateful_or_none(node: Any) -> str | None:
+    """What in this logical node needs state; None if nothing does."""
+    name = node.nodeName()
+    if name == "Join" and all(child.isStreaming() for child in _items(node.children())):
+        return "a join of two streams"
+    if name in STATEFUL_LOGIC and node.isStreaming():
+        return STATEFUL_LOGIC[name]
+    return None
+
+
+def _walk(plan: Any) -> Iterator[Any]:
+    """Every node of a JVM plan, parents first."""
+    yield plan
+    for child in (*_items(plan.children()), *_items(plan.innerChildren())):
+        if child.getClass().getName().startswith("org.apache.spark.sql"):
+            yield from _walk(child)
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    for index in range(sequence.size()):
+        yield sequence.apply(index)

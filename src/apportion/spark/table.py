@@ -1,0 +1,90 @@
+"""One attempt on a Delta table: a fresh snapshot, its fences, its columns, one commit.
+
+A `DeltaTable` is opened for one attempt and thrown away: fences read from a snapshot count only in a commit made through the very
+same object, because that is what makes a concurrent change of a fence abort the commit. Committing by the table's path would not.
+"""
+
+from collections.abc import Iterable, Mapping
+from time import time
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from apportion.spark.files import WrittenFile
+
+
+class Beaten(Exception):
+    """Somebody else changed what this attempt stood on. Nothing was committed; open the table again and admit again."""
+
+
+class Attempt:
+    """A snapshot of the table that may be committed to once."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+
+    @classmethod
+    def on(cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema) -> "Attempt":
+        """A fresh snapshot of the table at `path`, which has every column of `schema`.
+
+        The table is created, and columns that it lacks are added, before this returns. Raises Beaten where another writer did so
+        at the same moment, TypeError where a column is there with another type.
+        """
+        options = dict(storage_options or {})
+        try:
+            table = DeltaTable(path, storage_options=options)
+        except TableNotFoundError:
+            _created(path, options, schema)
+            raise Beaten(f"the table {path} is new") from None
+        missing = _missing(table, schema)
+        if missing:
+            try:
+                table.alter.add_columns(missing)
+            except CommitFailedError as error:
+                raise Beaten(str(error)) from error
+            raise Beaten("columns were added")
+        return cls(table)
+
+    def fence_or_none(self, app_id: str) -> int | None:
+        """The next offset of the partition that `app_id` names; None if no batch of it was ever committed here."""
+        return self._table.transaction_version(app_id)
+
+    def commit(self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema) -> None:
+        """The files and the fences are in the table, all or nothing. Raises Beaten where a fence moved in between."""
+        now_ms = int(time() * 1000)
+        adds = [AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files]
+        properties = CommitProperties(app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()])
+        try:
+            self._table.create_write_transaction(
+                adds, "append", Schema.from_arrow(schema), commit_properties=properties
+            )
+        except CommitFailedError as error:
+            raise Beaten(str(error)) from error
+
+
+def _created(path: str, options: dict[str, str], schema: pa.Schema) -> None:
+    try:
+        DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)
+    except DeltaError as error:
+        try:
+            DeltaTable(path, storage_options=options)  # another writer created it first: good
+        except TableNotFoundError:
+            raise error from None
+
+
+def _missing(table: DeltaTable, schema: pa.Schema) -> list[Any]:
+    """The columns of `schema` that the table lacks, as Delta fields."""
+    have = {field.name: field.type for field in table.schema().fields}
+    missing = []
+    for field in Schema.from_arrow(schema).fields:
+        if field.name not in have:
+            missing.append(field)
+        elif have[field.name] != field.type:
+            raise TypeError(
+                f"the Delta table holds column {field.name} as {have[field.name]}, the query writes {field.type}; "
+                f"cast it in the query or write to another table"
+            )
+    return missing

@@ -1,0 +1,58 @@
+import pytest
+
+from apportion.spark.options import EARLIEST, LATEST, OptionError, SourceOptions, StartingOffsets
+
+GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}
+
+
+def test_the_three_required_options_are_enough():
+    assert SourceOptions.parse(GOOD) == SourceOptions(
+        bootstrap="h:9092",
+        group="g",
+        topics=("flights",),
+        instance_id=None,
+        assignor=None,
+        client_id="apportion-spark-g",
+        rebalance_timeout_ms=300_000,
+        request_timeout_ms=30_000,
+        starting=StartingOffsets(LATEST),
+        max_offsets=None,
+        fail_on_data_loss=True,
+        include_headers=False,
+    )
+
+
+def test_option_names_are_read_in_any_case():
+    options = SourceOptions.parse({**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"})
+    assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
+
+
+def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
+    options = SourceOptions.parse({**GOOD, "startingOffsets": '{"flights":{"0":23,"1":-1}}'})
+    assert [options.starting.of("flights", partition) for partition in range(3)] == [23, LATEST, EARLIEST]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kafka.group.id": ""}, "option kafka.group.id is missing"),
+        ({"subscribe": " "}, "option subscribe is missing"),
+        ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
+        ({"kafka.bootstrap.servers": "localhost"}, "write each broker as host:port"),
+        ({"subscribe": "a,,b"}, "option subscribe holds an empty name"),
+        ({"startingOffset": "earliest"}, "did you mean startingOffsets?"),
+        ({"colour": "red"}, "option colour is unknown: known are"),
+        ({"assign": "{}"}, "option assign cannot be used"),
+        ({"kafka.enable.auto.commit": "true"}, "option kafka.enable.auto.commit cannot be used"),
+        ({"maxOffsetsPerTrigger": "0"}, "give a whole number above 0"),
+        ({"maxOffsetsPerTrigger": "-5"}, "give a whole number above 0"),
+        ({"failOnDataLoss": "perhaps"}, "give true or false"),
+        ({"startingOffsets": "soon"}, "give earliest, latest, or JSON"),
+        ({"startingOffsets": '{"flights":{"0":-3}}'}, "gives flights-0 the offset -3"),
+        ({"startingOffsets": '{"trains":{"0":1}}'}, "names topic trains, which subscribe does not"),
+    ],
+)
+def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, said):
+    with pytest.raises(OptionError) as error:
+        SourceOptions.parse({**GOOD, **change})
+    assert said in str(error.value)
