@@ -1,0 +1,50 @@
+# Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-compat bench lock clean fresh
+MAKEFLAGS += --no-print-directory
+
+BROKER ?= apportion
+ARGS ?=
+PY := .venv/bin/python
+READY := .venv/.ready
+JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
+PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
+	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)
+
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+
+$(READY): requirements.lock pyproject.toml tools/set_up.sh
+	@bash tools/set_up.sh
+
+demo: $(READY) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka)
+	@$(JAVA) $(PY) demo/run.py --broker $(BROKER) $(ARGS)
+
+test: $(READY) ## every test but those against foreign clients and brokers
+	@$(JAVA) $(PY) -m pytest tests --ignore=tests/compat --ignore=tests/kafka $(ARGS)
+
+check: $(READY) ## lint, format, types, and the laws of the house
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pytest tests/test_tidy.py
+
+test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
+	@$(JAVA) $(PY) -m pytest tests/compat tests/kafka $(ARGS)
+
+bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
+	@$(JAVA) $(PY) bench/run.py $(ARGS)
+
+lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
+	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=spark --output-file=requirements.lock pyproject.toml
+	@sed -i.old -e '/^# WARNING: pip install/d' -e '/^# Consider using a hashable URL/d' \
+		-e '/^apportion @ /,/^ *# via /d' requirements.lock && rm requirements.lock.old
+	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
+
+clean: ## remove what builds and tests leave behind
+	rm -rf build dist bench-out demo-out spark-warehouse metastore_db derby.log artifacts tests/kafka/target \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests bench tools -name __pycache__ -prune -exec rm -rf {} +
+
+fresh: clean ## the same, and .venv: the next command sets up from nothing
+	rm -rf .venv
