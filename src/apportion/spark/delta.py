@@ -18,7 +18,8 @@ from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from apportion.member.spans import admit
+from apportion.member.spans import Place as SourcePlace
+from apportion.member.spans import admit, id_text
 from apportion.spark.files import PLACE, REPORT, Files, Place, Window, WrittenFile, as_files, remove, rewritten
 from apportion.spark.running import Reading, execution_of, readings
 from apportion.spark.stateless import refuse_state
@@ -43,8 +44,8 @@ class Writer:
     the table's own retention (a week unless the table says otherwise).
 
     Raises, and so stops the query: StatefulQuery for a query that keeps state; ValueError where the columns are missing or were
-    changed, or where records between the table's fence and the batch are gone (unless `fail_on_data_loss` is False); TypeError
-    where a column has another type in the table.
+    changed; LostOffsets where records between the table's fence and the batch are gone (unless `fail_on_data_loss` is False);
+    TypeError where a column has another type in the table.
     """
 
     def __init__(
@@ -97,21 +98,15 @@ class Writer:
     def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
         windows: dict[Place, Window] = {}
-        fences: dict[str, int] = {}
-        for group, batch in sources:
-            for topic, partition, topic_id, start, end in batch.ranges():
-                app_id = f"{group}/{topic_id}/{partition}"
-                verdict = admit(start, end, attempt.fence_or_none(app_id))
-                if verdict.lost and self.fail_on_data_loss:
-                    raise ValueError(
-                        f"{topic}-{partition}: the table {self.table} holds everything below offset {verdict.lost[0]}, this batch "
-                        f"starts at {verdict.lost[1]}; the records between are gone. Reset the group's offset to "
-                        f"{verdict.lost[0]}, or set fail_on_data_loss=False to accept the gap."
-                    )
-                windows[topic, partition] = Window(verdict.floor, start, end)
-                if verdict.fence is not None:
-                    fences[app_id] = verdict.fence
-        return Admission(windows, fences)
+        moved: dict[str, int] = {}
+        for group, span in sources:
+            names = {place: app_id(group, place) for place in span.ranges}
+            fences = {place: fence for place, name in names.items() if (fence := attempt.fence_or_none(name)) is not None}
+            for place, admission in admit(span, fences, fail_on_data_loss=self.fail_on_data_loss).items():
+                windows[place.topic, place.partition] = Window(admission.lower, *span.ranges[place])
+                if admission.fence is not None:
+                    moved[names[place]] = admission.fence
+        return Admission(windows, moved)
 
     def _clean_daily(self) -> None:
         """A full vacuum runs beside the query once a day."""
@@ -121,6 +116,11 @@ class Writer:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_checked": set(), "_clean_at": 0.0}
+
+
+def app_id(group: str, place: SourcePlace) -> str:
+    """The name under which the table keeps the fence of one partition for one group."""
+    return f"{group}/{id_text(place.topic_id)}/{place.partition}"
 
 
 class Draft:

@@ -7,6 +7,7 @@ and are dropped here; rows that the batch's span does not cover mean that the pi
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -143,11 +144,9 @@ class Sheet:
 
     def discard(self) -> None:
         """The file is gone, as far as the storage allows."""
-        try:
+        with suppress(OSError):  # a later vacuum finds what stays: nothing refers to it
             self._sink.close()
             self._filesystem.delete_file(self.path)
-        except OSError:
-            pass  # a later vacuum finds it: nothing refers to the file
 
 
 def by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
@@ -184,10 +183,8 @@ def remove(files: Files, paths: Iterable[str]) -> None:
     """The files are gone, as far as the storage allows; none of them may be in the table."""
     filesystem = files.filesystem()
     for path in paths:
-        try:
+        with suppress(OSError):  # a later vacuum finds what stays: nothing refers to it
             filesystem.delete_file(path)
-        except OSError:
-            pass  # a later vacuum finds it: nothing refers to the file
 
 
 def as_files(rows: Iterable[Any]) -> list[WrittenFile]:

@@ -175,7 +175,9 @@ def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
         raise OptionError(f"option startingOffsets is {value!r}: {advice}.") from None
     for (topic, partition), offset in own.items():
         if topic not in topics:
-            raise OptionError(f"option startingOffsets names topic {topic}, which subscribe does not: add it there or drop it here.")
+            raise OptionError(
+                f"option startingOffsets names topic {topic}, which subscribe does not: add it there or drop it here."
+            )
         if offset < EARLIEST or partition < 0:
             raise OptionError(f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}.")
     return StartingOffsets(EARLIEST, own)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
-from apportion.member.spans import Batch
+from apportion.member.spans import Span, parse
 
 GROUP_OPTION = "kafka.group.id"
 
@@ -13,7 +13,7 @@ class Reading(NamedTuple):
     """One apportion source of a query, and what its current batch reads."""
 
     group: str
-    batch: Batch
+    span: Span
 
 
 def execution_of(frame: DataFrame) -> Any:
@@ -38,7 +38,7 @@ def readings(execution: Any) -> list[Reading]:
         options = leaf.relation().options()
         offset = offsets.get(leaf.stream())
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
-            found.append(Reading(options.get(GROUP_OPTION), Batch.parse(offset.get().json())))
+            found.append(Reading(options.get(GROUP_OPTION), parse(offset.get().json())))
     if not found:
         raise ValueError('this query does not read from format("apportion"), so nothing says which records its rows came from')
     return found

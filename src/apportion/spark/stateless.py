@@ -26,8 +26,8 @@ class StatefulQuery(Exception):
 
     def __init__(self, operator: str) -> None:
         super().__init__(
-            f"this query keeps state ({operator}), and state does not move when partitions do: every application of the group would "
-            f"hold a part of each result. Let the group's queries only parse, filter and route, write their rows to a table, and "
+            f"this query keeps state ({operator}), and state does not move when partitions do: each application of the group would "
+            f"hold a part of every result. Let the group's queries only parse, filter and route, write their rows to a table, and "
             f"aggregate that table in a query of its own; or read with a group that has this one query as its only member."
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from apportion.spark.files import WrittenFile
 
@@ -55,12 +55,10 @@ class Attempt:
     def commit(self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema) -> None:
         """The files and the fences are in the table, all or nothing. Raises Beaten where a fence moved in between."""
         now_ms = int(time() * 1000)
-        adds = [AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files]
+        adds: list[AddAction | RemoveAction] = [AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files]
         properties = CommitProperties(app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()])
         try:
-            self._table.create_write_transaction(
-                adds, "append", Schema.from_arrow(schema), commit_properties=properties
-            )
+            self._table.create_write_transaction(adds, "append", Schema.from_arrow(schema), commit_properties=properties)
         except CommitFailedError as error:
             raise Beaten(str(error)) from error
 
