@@ -145,6 +145,7 @@ class Sheet:
     def discard(self) -> None:
         """The file is gone, as far as the storage allows."""
         with suppress(OSError):  # a later vacuum finds what stays: nothing refers to it
+            self._writer.close()
             self._sink.close()
             self._filesystem.delete_file(self.path)
 
