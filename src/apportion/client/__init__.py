@@ -1,0 +1,1 @@
+"""The client: blocking sockets, routing, a member on a thread, and `Consumer`."""

@@ -1,0 +1,110 @@
+"""One blocking connection to one broker: versions agreed on, one request and its answer at a time.
+
+It knows frames, correlation ids and timeouts, and nothing of topics, groups or retries. Whatever goes wrong on the way is
+`Disconnected`, and the connection is closed: what is half read cannot be used again.
+"""
+
+import socket
+from typing import Any
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.table import APIS, decode_response, encode_request
+
+FRAME_LIMIT_BYTES = 1 << 30
+
+
+class Disconnected(ConnectionError):
+    """The broker cannot be reached, has closed the connection, or did not answer in time; the sentence says which broker."""
+
+
+class Connection:
+    """A connection that has agreed with its broker on versions. Not for two threads at once."""
+
+    def __init__(self, host: str, port: int, client_id: str, timeout_ms: int) -> None:
+        """The broker has answered; Disconnected if it did not within `timeout_ms`."""
+        self.address = f"{host}:{port}"
+        self._client_id = client_id
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection((host, port), timeout_ms / 1000)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            raise Disconnected(f"no connection to the broker at {self.address}: {_said(error)}") from error
+        self._versions = self._agree(timeout_ms)
+
+    def version_of(self, key: int) -> int:
+        """The newest version of the API that both sides speak; Refused(UNSUPPORTED_VERSION) if there is none."""
+        version = self._versions.get(key)
+        if version is None:
+            raise Refused(Code.UNSUPPORTED_VERSION, f"the broker at {self.address} does not speak {APIS[key].name} as we do")
+        return version
+
+    def call(self, request: Any, *, timeout_ms: int, version: int | None = None) -> Any:
+        """The broker's answer. Disconnected if there is none within `timeout_ms`; the connection is closed then."""
+        key = type(request).__key__
+        return self._exchange(request, self.version_of(key) if version is None else version, timeout_ms)
+
+    def close(self) -> None:
+        """The connection is closed."""
+        self._socket.close()
+
+    def _agree(self, timeout_ms: int) -> dict[int, int]:
+        """The newest common version of each API."""
+        hello = ApiVersionsRequest(client_software_name="apportion", client_software_version="0.1.0")
+        answer = self._exchange(hello, 3, timeout_ms)
+        if answer.error_code == Code.UNSUPPORTED_VERSION:
+            answer = self._exchange(hello, 0, timeout_ms)
+        if answer.error_code != Code.NONE:
+            self.close()
+            raise Refused(Code.of(answer.error_code), f"the broker at {self.address} does not tell its versions")
+        agreed = {}
+        for theirs in answer.api_keys:
+            ours = APIS.get(theirs.api_key)
+            if ours is not None and max(theirs.min_version, ours.versions[0]) <= min(theirs.max_version, ours.versions[-1]):
+                agreed[theirs.api_key] = min(theirs.max_version, ours.versions[-1])
+        return agreed
+
+    def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        try:
+            self._socket.settimeout(timeout_ms / 1000)
+            self._socket.sendall(encode_request(request, version, self._correlation_id, self._client_id))
+            frame = self._read_frame()
+            said, body = decode_response(type(request), version, frame)
+            if said != self._correlation_id:
+                raise DecodeError(f"an answer to request {said} instead of {self._correlation_id}")
+        except TimeoutError as error:
+            self.close()
+            raise Disconnected(f"the broker at {self.address} did not answer {_name(request)} within {timeout_ms} ms") from error
+        except OSError as error:
+            self.close()
+            raise Disconnected(f"the connection to the broker at {self.address} broke: {_said(error)}") from error
+        except DecodeError as error:
+            self.close()
+            raise Disconnected(f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}") from error
+        return body
+
+    def _read_frame(self) -> memoryview:
+        size = int.from_bytes(self._read(4), "big", signed=True)
+        if not 0 <= size <= FRAME_LIMIT_BYTES:
+            raise DecodeError(f"a frame of {size} bytes")
+        return self._read(size)
+
+    def _read(self, size: int) -> memoryview:
+        buffer = bytearray(size)
+        view, filled = memoryview(buffer), 0
+        while filled < size:
+            got = self._socket.recv_into(view[filled:])
+            if got == 0:
+                raise ConnectionResetError("closed by the broker")
+            filled += got
+        return view
+
+
+def _name(request: Any) -> str:
+    return type(request).__name__.removesuffix("Request")
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

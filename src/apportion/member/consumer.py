@@ -1,0 +1,396 @@
+"""The KIP-848 member of a consumer group, as a Machine: when it beats, what it says, and what an answer makes of it.
+
+The owner (a Consumer, a Spark source) does the work; the machine only tells it what to let go of and what to take (`Offer`),
+and tells the coordinator nothing that the owner has not said first (`Adopted`). It refuses to know topic names of
+partitions, positions, offsets, sockets and where the coordinator lives. Being fenced is a moment, not a state: what was held
+is `Lost` and the member is JOINING again, in a new life.
+"""
+
+from dataclasses import dataclass
+
+from apportion.errors import Code
+from apportion.machine import Instant, Note, Tick
+from apportion.member.membership import (
+    Action,
+    Adopted,
+    Answered,
+    Assignment,
+    Event,
+    Failed,
+    FindCoordinator,
+    Found,
+    Leave,
+    Left,
+    Lost,
+    Offer,
+    Polled,
+    Send,
+    State,
+    Subscribe,
+    Unanswered,
+    from_wire,
+    minus,
+    to_wire,
+)
+from apportion.member.reactions import Reaction, reaction
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+NEXT = {  # state -> states it may go to
+    State.UNSUBSCRIBED: {State.JOINING},
+    State.JOINING: {
+        State.JOINING,
+        State.RECONCILING,
+        State.STABLE,
+        State.LEAVING,
+        State.UNSUBSCRIBED,
+        State.STALE,
+        State.FATAL,
+    },
+    State.RECONCILING: {
+        State.ACKNOWLEDGING,
+        State.STABLE,
+        State.JOINING,
+        State.LEAVING,
+        State.UNSUBSCRIBED,
+        State.STALE,
+        State.FATAL,
+    },
+    State.ACKNOWLEDGING: {
+        State.RECONCILING,
+        State.STABLE,
+        State.JOINING,
+        State.LEAVING,
+        State.UNSUBSCRIBED,
+        State.STALE,
+        State.FATAL,
+    },
+    State.STABLE: {
+        State.RECONCILING,
+        State.ACKNOWLEDGING,
+        State.JOINING,
+        State.LEAVING,
+        State.UNSUBSCRIBED,
+        State.STALE,
+        State.FATAL,
+    },
+    State.LEAVING: {State.UNSUBSCRIBED, State.STALE},
+    State.STALE: {State.JOINING, State.UNSUBSCRIBED},
+    State.FATAL: {State.UNSUBSCRIBED},
+}
+
+SILENT = (State.UNSUBSCRIBED, State.STALE, State.FATAL)
+AT_ONCE = (State.JOINING, State.ACKNOWLEDGING, State.LEAVING)  # these do not wait for the interval
+JOIN, LEAVE_FOR_GOOD, LEAVE_FOR_NOW = 0, -1, -2  # member epochs with a meaning of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Who the member is, and how patient.
+
+    member_id: made by whoever makes the member, and kept for all its lives.
+    rebalance_timeout_ms: how long the owner may take to adopt a revocation before the coordinator expels the member.
+    poll_limit_ms: how long the owner may be silent before the member leaves on its own; None: for ever.
+    """
+
+    group_id: str
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    server_assignor: str | None = None
+    rebalance_timeout_ms: int = 300_000
+    poll_limit_ms: int | None = None
+    request_timeout_ms: int = 5_000
+    backoff_ms: int = 100
+    backoff_limit_ms: int = 1_000
+    unreleased_limit_ms: int = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A member at one moment.
+
+    lives: grows by one whenever the member joins; nothing that was held in an earlier life is held in this one.
+    target: what the coordinator wants it to hold; None until it has said so in this life. owned: what the owner has adopted.
+    last_accepted_ms: when the coordinator last accepted a heartbeat (monotonic); None if it never did.
+    """
+
+    member_id: str
+    epoch: int
+    state: State
+    lives: int
+    target: Assignment | None
+    owned: Assignment
+    last_accepted_ms: int | None
+    error: str | None
+
+
+class ConsumerMember:
+    """One member of one group; see the module."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.state = State.UNSUBSCRIBED
+        self._epoch = 0
+        self._lives = 0
+        self._topics: tuple[str, ...] = ()
+        self._target: Assignment | None = None
+        self._owned: Assignment = ()
+        self._said: tuple[tuple[str, ...], Assignment] | None = None  # topics and owned as last sent; None: say everything
+        self._error: str | None = None
+        self._coordinator_known = False
+        self._flight: int | None = None  # the request, or the search, that is under way
+        self._requests = 0
+        self._failures = 0  # in a row
+        self._interval_ms = 0
+        self._beat_at_ms = 0
+        self._not_before_ms = 0
+        self._poll_at_ms: int | None = None
+        self._waiting_since_ms: int | None = None  # for somebody to release our instance id
+        self._goes_stale = False
+        self._last_accepted_ms: int | None = None
+
+    def view(self) -> View:
+        """What can be seen of the member now."""
+        return View(
+            self.settings.member_id,
+            self._epoch,
+            self.state,
+            self._lives,
+            self._target,
+            self._owned,
+            self._last_accepted_ms,
+            self._error,
+        )
+
+    def wake_at(self) -> int | None:
+        """When the member next wants a Tick; None while it waits for others."""
+        times = [] if self._poll_at_ms is None else [self._poll_at_ms]
+        if self._flight is None and self.state not in SILENT:
+            times.append(self._due_at())
+        return min(times, default=None)
+
+    def step(self, event: Event, now: Instant) -> list[Action]:
+        """The actions that `event` causes, in order."""
+        actions: list[Action] = []
+        match event:
+            case Subscribe(topics):
+                self._subscribe(topics, now)
+            case Adopted(life, adopted):
+                self._adopt(life, adopted)
+            case Polled():
+                self._polled(now)
+            case Leave():
+                self._leave(actions, now)
+            case Found(request_id) if request_id == self._flight:
+                self._flight, self._coordinator_known = None, True
+            case Answered(request_id, response) if request_id == self._flight:
+                self._flight = None
+                self._answered(response, actions, now)
+            case Unanswered(request_id, why, code) if request_id == self._flight:
+                self._flight = None
+                self._unanswered(why, code, actions, now)
+            case Tick() if self._poll_at_ms is not None and now.mono_ms >= self._poll_at_ms:
+                self._go_stale(actions, now)
+            case _:
+                pass
+        self._beat_if_due(actions, now)
+        return actions
+
+    # the owner
+
+    def _subscribe(self, topics: tuple[str, ...], now: Instant) -> None:
+        self._topics = tuple(sorted(dict.fromkeys(topics)))
+        self._rearm_poll(now)
+        if self.state is State.UNSUBSCRIBED:
+            self._join(now)
+
+    def _adopt(self, life: int, adopted: Assignment) -> None:
+        if life != self._lives or self.state not in (State.RECONCILING, State.ACKNOWLEDGING, State.STABLE):
+            return  # the word of an earlier life, or of a member that is no longer in the group
+        if adopted != self._owned:
+            self._owned = adopted
+            self._enter(State.ACKNOWLEDGING)
+
+    def _polled(self, now: Instant) -> None:
+        self._rearm_poll(now)
+        if self.state is State.STALE:
+            self._join(now)
+
+    def _leave(self, actions: list[Action], now: Instant) -> None:
+        self._goes_stale, self._poll_at_ms = False, None
+        if self.state is State.LEAVING:
+            return
+        if self.state is State.JOINING or self.state in SILENT or not self._coordinator_known:
+            in_doubt = self.state is State.JOINING and self._flight is not None and self._coordinator_known
+            if not in_doubt:
+                self._end(actions, heard=True)
+                return
+        self._enter(State.LEAVING)
+
+    def _go_stale(self, actions: list[Action], now: Instant) -> None:
+        self._poll_at_ms = None
+        if self.state in SILENT or self.state is State.LEAVING:
+            return
+        limit = self.settings.poll_limit_ms
+        actions.append(
+            Note("warning", f"member {self.settings.member_id} leaves: its owner did not come back within {limit} ms")
+        )
+        actions.append(Lost(self._lives, self._owned))
+        self._owned, self._target = (), None
+        self._goes_stale = True
+        if self._coordinator_known:
+            self._enter(State.LEAVING)
+        else:
+            self._end(actions, heard=False)
+
+    # the coordinator
+
+    def _answered(self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant) -> None:
+        if self.state is State.LEAVING:
+            self._end(actions, heard=response.error_code == Code.NONE)
+            return
+        meant = reaction("ConsumerGroupHeartbeat", response.error_code)
+        if meant is Reaction.ACCEPT:
+            self._accepted(response, actions, now)
+            return
+        self._said = None
+        code = Code.of(response.error_code)
+        why = response.error_message or code.sentence
+        if meant is Reaction.REJOIN:
+            self._fenced(code, actions, now)
+        elif meant is Reaction.SEEK:
+            self._coordinator_known = False
+            self._pause(now, free=1)
+        elif meant is Reaction.RETRY or (meant is Reaction.WAIT and self._may_wait(now)):
+            actions.append(Note("warning", f"heartbeat of {self.settings.member_id}: {code.name}: {why}"))
+            self._pause(now)
+        else:
+            self._fail(code, why, actions)
+
+    def _accepted(self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant) -> None:
+        self._epoch = response.member_epoch
+        self._last_accepted_ms = now.mono_ms
+        self._failures, self._waiting_since_ms = 0, None
+        self._beat_at_ms += response.heartbeat_interval_ms - self._interval_ms
+        self._interval_ms = response.heartbeat_interval_ms
+        joined = self.state is State.JOINING
+        if response.assignment is not None:
+            target = from_wire(response.assignment.topic_partitions)
+        elif joined:
+            target = ()
+        else:
+            return
+        if joined or target != self._target:
+            actions.append(Offer(self._lives, target, minus(self._owned, target), minus(target, self._owned)))
+        self._target = target
+        if self.state is not State.ACKNOWLEDGING:  # what was adopted is said first
+            self._enter(State.STABLE if target == self._owned else State.RECONCILING)
+
+    def _unanswered(self, why: str, code: Code, actions: list[Action], now: Instant) -> None:
+        self._said = None
+        if self.state is State.LEAVING:
+            self._end(actions, heard=False)
+        elif reaction("FindCoordinator", code) is Reaction.RAISE:
+            self._fail(code, why, actions)
+        else:
+            self._coordinator_known = False
+            actions.append(Note("warning", f"no answer for member {self.settings.member_id}: {why}"))
+            self._pause(now)
+
+    def _fenced(self, code: Code, actions: list[Action], now: Instant) -> None:
+        actions.append(Note("warning", f"member {self.settings.member_id} lost its place at epoch {self._epoch}: {code.name}"))
+        rejoining = self._epoch == JOIN
+        actions.append(Lost(self._lives, self._owned))
+        self._join(now)
+        if rejoining:
+            self._pause(now)
+
+    # moves
+
+    def _enter(self, state: State) -> None:
+        assert state is self.state or state in NEXT[self.state], (self.state, state)
+        self.state = state
+
+    def _join(self, now: Instant) -> None:
+        self._enter(State.JOINING)
+        self._epoch, self._owned, self._target, self._said, self._error = JOIN, (), None, None, None
+        self._lives += 1
+        self._not_before_ms = self._beat_at_ms = now.mono_ms
+
+    def _end(self, actions: list[Action], *, heard: bool) -> None:
+        if self.state is not State.UNSUBSCRIBED:
+            self._enter(State.STALE if self._goes_stale else State.UNSUBSCRIBED)
+        self._epoch, self._owned, self._target, self._flight = JOIN, (), None, None
+        if not self._goes_stale:
+            actions.append(Left(heard))
+
+    def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
+        self._error = f"{code.name}: {why}"
+        self._poll_at_ms = None
+        actions += [Lost(self._lives, self._owned), Failed(code, why)]
+        self._enter(State.FATAL)
+        self._epoch, self._owned, self._target = JOIN, (), None
+
+    def _pause(self, now: Instant, free: int = 0) -> None:
+        """The next request waits; the first `free` failures in a row cost nothing."""
+        step = self._failures - free
+        self._failures += 1
+        wait_ms = 0 if step < 0 else min(self.settings.backoff_ms << min(step, 20), self.settings.backoff_limit_ms)
+        self._not_before_ms = now.mono_ms + wait_ms
+        self._beat_at_ms = now.mono_ms
+
+    def _may_wait(self, now: Instant) -> bool:
+        if self._waiting_since_ms is None:
+            self._waiting_since_ms = now.mono_ms
+        return now.mono_ms - self._waiting_since_ms < self.settings.unreleased_limit_ms
+
+    def _rearm_poll(self, now: Instant) -> None:
+        limit = self.settings.poll_limit_ms
+        self._poll_at_ms = None if limit is None or self.state is State.FATAL else now.mono_ms + limit
+
+    # heartbeats
+
+    def _due_at(self) -> int:
+        return self._not_before_ms if self.state in AT_ONCE else max(self._beat_at_ms, self._not_before_ms)
+
+    def _beat_if_due(self, actions: list[Action], now: Instant) -> None:
+        leaving = self.state is State.LEAVING
+        if self.state in SILENT or (self._flight is not None and not leaving) or (not leaving and now.mono_ms < self._due_at()):
+            return
+        if leaving and self._said_goodbye():
+            return
+        self._requests += 1
+        self._flight = self._requests
+        if not self._coordinator_known:
+            actions.append(FindCoordinator(self._requests, self.settings.group_id))
+            return
+        self._beat_at_ms = now.mono_ms + self._interval_ms
+        actions.append(Send(self._requests, self._heartbeat(), self.settings.request_timeout_ms))
+
+    def _said_goodbye(self) -> bool:
+        return self._epoch < 0
+
+    def _heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+        """The heartbeat of this moment, which is remembered as said; an acknowledgement or a leave is thereby made."""
+        mine = self.settings
+        if self.state is State.LEAVING:
+            self._epoch = LEAVE_FOR_GOOD if mine.instance_id is None else LEAVE_FOR_NOW
+            return ConsumerGroupHeartbeatRequest(
+                group_id=mine.group_id, member_id=mine.member_id, member_epoch=self._epoch, instance_id=mine.instance_id
+            )
+        full = self._said is None
+        topics, owned = self._said or (None, None)
+        self._said = (self._topics, self._owned)
+        if self.state is State.ACKNOWLEDGING:
+            self._enter(State.STABLE if self._owned == self._target else State.RECONCILING)
+        return ConsumerGroupHeartbeatRequest(
+            group_id=mine.group_id,
+            member_id=mine.member_id,
+            member_epoch=self._epoch,
+            instance_id=mine.instance_id,
+            rack_id=mine.rack_id if full else None,
+            rebalance_timeout_ms=mine.rebalance_timeout_ms if full else -1,
+            subscribed_topic_names=self._topics if full or topics != self._topics else None,
+            server_assignor=mine.server_assignor if full else None,
+            topic_partitions=to_wire(self._owned) if full or owned != self._owned else None,
+        )

@@ -1,0 +1,177 @@
+"""The words of a membership: what is held, what happens to a member, and what it wants done.
+
+Everything is a value. An `Assignment` is sorted, so equal sets of partitions are equal assignments.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from apportion.errors import Code
+from apportion.machine import Note, Tick
+from apportion.topics import TopicId
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+
+class IdPartition(NamedTuple):
+    """One partition, by its topic's id: all that the group protocol knows of it."""
+
+    topic_id: TopicId
+    partition: int
+
+
+Assignment = tuple[IdPartition, ...]
+"""Partitions in order, each once."""
+
+
+def assignment(partitions: Iterable[IdPartition]) -> Assignment:
+    """These partitions as an assignment."""
+    return tuple(sorted(dict.fromkeys(partitions)))
+
+
+def from_wire(topics: Iterable[TopicPartitions]) -> Assignment:
+    """The assignment that a heartbeat carries."""
+    return assignment(IdPartition(bytes(topic.topic_id), number) for topic in topics for number in topic.partitions)
+
+
+def to_wire(held: Assignment) -> tuple[TopicPartitions, ...]:
+    """The assignment as a heartbeat carries it."""
+    by_topic: dict[TopicId, list[int]] = {}
+    for topic_id, partition in held:
+        by_topic.setdefault(topic_id, []).append(partition)
+    return tuple(TopicPartitions(topic_id=topic_id, partitions=tuple(numbers)) for topic_id, numbers in by_topic.items())
+
+
+def minus(left: Assignment, right: Assignment) -> Assignment:
+    """What is in `left` and not in `right`."""
+    without = dict.fromkeys(right)
+    return tuple(partition for partition in left if partition not in without)
+
+
+class State(Enum):
+    """Where a member stands."""
+
+    UNSUBSCRIBED = "in no group"
+    JOINING = "asks for a place, at epoch 0"
+    RECONCILING = "has a target that its owner has not adopted"
+    ACKNOWLEDGING = "the owner has adopted; the coordinator must hear it"
+    STABLE = "holds what it was given"
+    LEAVING = "has said goodbye and waits for the answer"
+    STALE = "left because its owner was silent for too long; joins again when the owner is back"
+    FATAL = "cannot be a member; `error` says why"
+
+
+@dataclass(slots=True, frozen=True)
+class Subscribe:
+    """The owner wants these topics, and to be a member if it is none."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Adopted:
+    """The owner uses exactly this from now on; what it used before and is not in here, it has let go of.
+
+    life: the life of the member in which `assignment` was offered; the word of an earlier life changes nothing.
+    """
+
+    life: int
+    assignment: Assignment
+
+
+@dataclass(slots=True, frozen=True)
+class Polled:
+    """The owner is alive and came back for more."""
+
+
+@dataclass(slots=True, frozen=True)
+class Leave:
+    """The owner uses nothing any more and wants out."""
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """The search `request_id` has found the group's coordinator."""
+
+    request_id: int
+
+
+@dataclass(slots=True, frozen=True)
+class Answered:
+    """The coordinator answered the heartbeat `request_id`."""
+
+    request_id: int
+    response: ConsumerGroupHeartbeatResponse
+
+
+@dataclass(slots=True, frozen=True)
+class Unanswered:
+    """The request `request_id` got no answer and will get none: no connection, no coordinator, or too late.
+
+    code: the error that a search for the coordinator ended with; NONE where nobody answered at all.
+    """
+
+    request_id: int
+    why: str
+    code: Code = Code.NONE
+
+
+Event = Subscribe | Adopted | Polled | Leave | Found | Answered | Unanswered | Tick
+
+
+@dataclass(slots=True, frozen=True)
+class FindCoordinator:
+    """Find the coordinator of this group, then say `Found` or `Unanswered`."""
+
+    request_id: int
+    group_id: str
+
+
+@dataclass(slots=True, frozen=True)
+class Send:
+    """Send this to the coordinator, then say `Answered`, or `Unanswered` if no answer has come within `timeout_ms`."""
+
+    request_id: int
+    request: ConsumerGroupHeartbeatRequest
+    timeout_ms: int
+
+
+@dataclass(slots=True, frozen=True)
+class Offer:
+    """The coordinator wants the owner to hold `target`: stop using `revoke`, then start using `add`, then say `Adopted`."""
+
+    life: int
+    target: Assignment
+    revoke: Assignment
+    add: Assignment
+
+
+@dataclass(slots=True, frozen=True)
+class Lost:
+    """The membership ended without being asked: others may own this already. The owner must stop using it."""
+
+    life: int
+    assignment: Assignment
+
+
+@dataclass(slots=True, frozen=True)
+class Failed:
+    """The member cannot go on, and says why in one sentence."""
+
+    code: Code
+    why: str
+
+
+@dataclass(slots=True, frozen=True)
+class Left:
+    """The member is out of the group. `heard`: the coordinator has confirmed it."""
+
+    heard: bool
+
+
+Action = FindCoordinator | Send | Offer | Lost | Failed | Left | Note
