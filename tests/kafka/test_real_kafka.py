@@ -1,0 +1,61 @@
+"""The fixture itself: a foreign client on a foreign broker, so that whatever fails elsewhere is ours."""
+
+import confluent_kafka
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from apportion.testing.kafka import KafkaMissing, RealKafka
+
+
+def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka):
+    print(f"Apache Kafka {kafka.version}, confluent-kafka {confluent_kafka.__version__}")
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic("birds", 3, 1)])["birds"].result(30)
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
+    sent = {(b"%d" % number, b"bird %d" % number) for number in range(30)}
+    for key, value in sent:
+        producer.produce("birds", value, key)
+    assert producer.flush(30) == 0
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": "watchers",
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["birds"])
+    seen = set()
+    while len(seen) < len(sent):
+        message = consumer.poll(30)
+        assert message is not None and message.error() is None
+        seen.add((message.key(), message.value()))
+    consumer.close()
+    group = admin.describe_consumer_groups(["watchers"])["watchers"].result(30)
+    assert seen == sent
+    assert (group.type, group.state) == (confluent_kafka.ConsumerGroupType.CONSUMER, confluent_kafka.ConsumerGroupState.EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"advertised.listeners": "nonsense"}, "storage tool failed:(.|\n)*Unable to parse nonsense"),
+        ({"remote.log.storage.system.enable": "true"}, "before it was ready:(.|\n)*RemoteLogManager"),
+    ],
+)
+def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(jars, tmp_path, settings, why):
+    with pytest.raises(KafkaMissing, match=why):
+        RealKafka(jars, tmp_path, settings).start()
+    assert [process.pid for process in psutil.process_iter() if str(tmp_path) in " ".join(process.cmdline())] == []
+
+
+def test_a_killed_broker_comes_back_with_what_it_had(jars, tmp_path):
+    with RealKafka(jars, tmp_path) as broker:
+        before = broker.bootstrap
+        admin = AdminClient({"bootstrap.servers": before})
+        admin.create_topics([NewTopic("kept", 2, 1)])["kept"].result(30)
+        broker.kill()
+        broker.start()
+        topics = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics
+        assert (broker.bootstrap, len(topics["kept"].partitions)) == (before, 2)
