@@ -1,0 +1,104 @@
+"""One Spark application of the demonstration: flights from the group, parsed and classed, into one Delta table, each once.
+
+Run as a process of its own; SIGTERM stops the query, which leaves the group. Version 2 has one more column, `day_part`.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from apportion.spark import delta
+from demo.flights import COLUMNS, TEXT
+
+FLIGHT = StructType([StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS])
+
+
+def pipeline(source: DataFrame, version: int) -> DataFrame:
+    """Rows of the table: the flight's columns, where its record came from, its delay class and route, and the version."""
+    flights = source.select("topic", "partition", "offset", F.from_json(F.col("value").cast("string"), FLIGHT).alias("flight"))
+    rows = flights.select("flight.*", "topic", "partition", "offset").select(
+        "*",
+        delay_class().alias("delay_class"),
+        F.concat_ws("-", "origin", "dest").alias("route"),
+        F.lit(version).alias("pipeline_version"),
+    )
+    return rows if version < 2 else rows.withColumn("day_part", day_part())
+
+
+def delay_class() -> Column:
+    """How late the flight left."""
+    delay = F.col("dep_delay")
+    return (
+        F.when(delay.isNull(), "unknown").when(delay <= 0, "on time").when(delay <= 15, "minor").when(delay <= 60, "late")
+    ).otherwise("very late")
+
+
+def day_part() -> Column:
+    """When on its day the flight was to leave."""
+    hour = F.col("hour")
+    return F.when(hour < 6, "night").when(hour < 12, "morning").when(hour < 18, "afternoon").otherwise("evening")
+
+
+def session(name: str) -> SparkSession:
+    """A small local Spark: no UI, small heap, Unix-domain sockets to its Python workers."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "512m",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def main() -> None:
+    """Run until SIGTERM, or until the query fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for option in ("--name", "--bootstrap", "--group", "--topic", "--table", "--checkpoint"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--version", type=int, required=True)
+    options = parser.parse_args()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the director's: it stops us in order
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    source = (
+        session(options.name)
+        .readStream.format("apportion")
+        .option("kafka.bootstrap.servers", options.bootstrap)
+        .option("kafka.group.id", options.group)
+        .option("kafka.client.id", options.name)
+        .option("subscribe", options.topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    query = (
+        pipeline(source, options.version)
+        .writeStream.foreachBatch(delta.Writer(options.table))
+        .option("checkpointLocation", options.checkpoint)
+        .trigger(processingTime="1 second")
+        .start()
+    )
+    print("started", flush=True)
+    while not stop.is_set():
+        if query.awaitTermination(0.2):
+            sys.exit(f"the query ended by itself: {query.exception()}")
+    query.stop()
+    print("stopped", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""What the observer saw, and what it means: who owned which partition when, and what each rebalance cost.
+
+Pure: samples in, events and spells out. All times are milliseconds since the start of the demonstration.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Sample(NamedTuple):
+    """One look at the group: its owners by partition, its members' names, whether it had converged, the committed offsets."""
+
+    at_ms: int
+    owners: Mapping[int, str]
+    members: frozenset[str]
+    stable: bool
+    committed: Mapping[int, int]
+
+
+class Death(NamedTuple):
+    """A member lost its host at that moment."""
+
+    at_ms: int
+    member: str
+
+
+class Spell(NamedTuple):
+    """A partition had one owner for a while; None for nobody."""
+
+    partition: int
+    owner: str | None
+    from_ms: int
+    to_ms: int
+
+
+class Event(NamedTuple):
+    """One rebalance: why, when, how long until the group had converged, and what it cost."""
+
+    cause: str  # "join", "leave" or "session"
+    member: str
+    at_ms: int
+    converged_ms: int | None
+    partitions_moved: int
+    longest_unowned_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as summary.json has it."""
+        return self._asdict()
+
+
+def spells(samples: Sequence[Sample], deaths: Iterable[Death], partitions: int) -> list[Spell]:
+    """Who owned each partition when, without gaps. A dead member owns nothing from the moment of its death."""
+    died = {death.member: death.at_ms for death in deaths}
+    found: list[Spell] = []
+    for partition in range(partitions):
+        current: Spell | None = None
+        for sample in samples:
+            owner = sample.owners.get(partition)
+            begins = sample.at_ms
+            if owner in died and sample.at_ms >= died[owner]:
+                begins, owner = (max(died[owner], current.from_ms) if current else died[owner]), None
+            if current is None:
+                current = Spell(partition, owner, begins, sample.at_ms)
+            elif owner == current.owner:
+                current = current._replace(to_ms=sample.at_ms)
+            else:
+                found.append(current._replace(to_ms=begins))
+                current = Spell(partition, owner, begins, sample.at_ms)
+        if current is not None:
+            found.append(current)
+    return found
+
+
+def events(samples: Sequence[Sample], deaths: Sequence[Death], partitions: int) -> list[Event]:
+    """Every change of the membership, with its cost; a death is dated by the loss of the host, not by its discovery."""
+    died = {death.member: death.at_ms for death in deaths}
+    owned = spells(samples, deaths, partitions)
+    found: list[Event] = []
+    before: frozenset[str] = frozenset()
+    last_stable: Mapping[int, str] = {}
+    for index, sample in enumerate(samples):
+        for member in sorted(sample.members - before):
+            found.append(_event("join", member, sample.at_ms, samples[index:], last_stable, owned, partitions))
+        for member in sorted(before - sample.members):
+            cause, at_ms = ("session", died[member]) if member in died else ("leave", sample.at_ms)
+            found.append(_event(cause, member, at_ms, samples[index:], last_stable, owned, partitions))
+        before = sample.members
+        if _converged(sample, partitions):
+            last_stable = sample.owners
+    return sorted(found, key=lambda event: event.at_ms)
+
+
+def _converged(sample: Sample, partitions: int) -> bool:
+    return sample.stable and (len(sample.owners) == partitions or not sample.members)
+
+
+def _event(
+    cause: str,
+    member: str,
+    at_ms: int,
+    after: Sequence[Sample],
+    owners_before: Mapping[int, str],
+    owned: Sequence[Spell],
+    partitions: int,
+) -> Event:
+    end = next((sample for sample in after if _converged(sample, partitions)), None)
+    until_ms = end.at_ms if end else after[-1].at_ms
+    owners_after = end.owners if end else after[-1].owners
+    moved = sum(1 for partition in range(partitions) if owners_before.get(partition) != owners_after.get(partition))
+    gaps = (
+        min(spell.to_ms, until_ms) - max(spell.from_ms, at_ms)
+        for spell in owned
+        if spell.owner is None and spell.partition in owners_before and spell.from_ms < until_ms and spell.to_ms > at_ms
+    )
+    return Event(cause, member, at_ms, end.at_ms - at_ms if end else None, moved, max([0, *gaps]))
+
+
+class CommitGaps(NamedTuple):
+    """The longest time between two successive commits of a partition that kept its owner."""
+
+    during_rebalances_ms: int
+    outside_ms: int
+
+
+def commit_gaps(samples: Sequence[Sample], rebalances: Sequence[Event], partitions: int) -> CommitGaps:
+    """The longest commit gaps, apart for those that overlap a rebalance and those that do not."""
+    worst = [0, 0]
+    windows = [(event.at_ms, event.at_ms + (event.converged_ms or 0)) for event in rebalances]
+    for partition in range(partitions):
+        moved_at: int | None = None
+        owner: str | None = None
+        offset: int | None = None
+        for sample in samples:
+            if sample.owners.get(partition) != owner:
+                owner, moved_at = sample.owners.get(partition), None
+            now = sample.committed.get(partition)
+            if now != offset:
+                if moved_at is not None and offset is not None and owner is not None:
+                    overlaps = any(start < sample.at_ms and end > moved_at for start, end in windows)
+                    kind = 0 if overlaps else 1
+                    worst[kind] = max(worst[kind], sample.at_ms - moved_at)
+                offset, moved_at = now, sample.at_ms
+    return CommitGaps(*worst)

@@ -1,0 +1,67 @@
+from xml.etree import ElementTree
+
+from demo.picture import ownership_svg
+from demo.timeline import CommitGaps, Death, Event, Sample, Spell, commit_gaps, events, spells
+
+
+def sample(at_ms, owners, stable=True, committed=None):
+    owned = {partition: owner for partition, owner in enumerate(owners) if owner}
+    return Sample(at_ms, owned, frozenset(owned.values()), stable, committed or {})
+
+
+def test_a_dead_member_owns_nothing_from_its_death_on():
+    samples = [sample(0, "ab"), sample(100, "ab"), sample(200, "ab"), sample(300, "aa")]
+    assert spells(samples, [Death(150, "b")], 2) == [
+        Spell(0, "a", 0, 300),
+        Spell(1, "b", 0, 150),
+        Spell(1, None, 150, 300),
+        Spell(1, "a", 300, 300),
+    ]
+
+
+def test_a_lost_host_costs_the_time_from_its_death_to_the_next_owner():
+    samples = [sample(0, "ab"), sample(200, "ab"), sample(300, "a ".replace(" ", "")), sample(400, "aa")]
+    samples[2] = Sample(300, {0: "a"}, frozenset("a"), False, {})
+    assert events(samples, [Death(150, "b")], 2) == [
+        Event("join", "a", 0, 0, 2, 0),
+        Event("join", "b", 0, 0, 2, 0),
+        Event("session", "b", 150, 250, 1, 250),
+    ]
+
+
+def test_a_join_and_a_leave_count_what_moved_and_what_stood_still():
+    samples = [
+        sample(0, "aa"),
+        Sample(100, {0: "a"}, frozenset("ab"), False, {}),
+        sample(200, "ab"),
+        Sample(300, {1: "b"}, frozenset("b"), False, {}),
+        sample(400, "bb"),
+    ]
+    assert events(samples, [], 2)[1:] == [Event("join", "b", 100, 100, 1, 100), Event("leave", "a", 300, 100, 1, 100)]
+
+
+def test_a_rebalance_that_never_ends_has_no_time_of_convergence():
+    samples = [sample(0, "aa"), Sample(100, {0: "a"}, frozenset("ab"), False, {})]
+    assert events(samples, [], 2)[-1] == Event("join", "b", 100, None, 1, 0)
+
+
+def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran():
+    offsets = [0, 10, 10, 20, 20, 20, 30]
+    samples = [sample(at * 100, "a", committed={0: offset}) for at, offset in enumerate(offsets)]
+    calm = commit_gaps(samples, [], 1)
+    busy = commit_gaps(samples, [Event("join", "b", 350, 100, 0, 0)], 1)
+    assert (calm, busy) == (CommitGaps(0, 300), CommitGaps(300, 200))
+
+
+def test_the_picture_shows_every_spell_and_every_event():
+    drawn = ownership_svg(
+        [Spell(0, "app <one>", 0, 1000), Spell(1, None, 0, 1000)],
+        [Event("session", "app <one>", 500, 100, 1, 100)],
+        2,
+        1000,
+        "a & b",
+    )
+    texts = "".join(ElementTree.fromstring(drawn).itertext())
+    assert "partition 0: app <one>, 1.0 s" in texts
+    assert "partition 1: nobody, 1.0 s" in texts
+    assert "app <one> host lost" in texts
