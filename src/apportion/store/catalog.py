@@ -1,0 +1,172 @@
+"""What the broker must know before it opens a log: topics, their configuration, its cluster, the next producer id.
+
+Kept as an append-only file of lines, each a CRC and one change as JSON. A change is written first and applied then, by the same
+function that a start uses. It draws no ids and refuses nothing: who asks has checked.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from crc32c import crc32c
+
+from apportion.store.disk import ROOT, Damaged, Disk, DiskError
+from apportion.topics import Topic, Topics
+
+PATH = "catalog.log"
+
+Change = dict[str, Any]
+
+
+class Catalog:
+    """All topics of this broker with their configuration, its cluster's id, and the producer ids that it has given out."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._size_bytes = 0
+        self._unsynced: dict[str, None] = {}  # an ordered set
+        self._topics: dict[str, Topic] = {}
+        self._configs: dict[str, dict[str, str]] = {}
+        self._version = 0
+        self._snapshot: Topics | None = None
+        self._cluster_id: str | None = None
+        self._next_producer_id = 0
+
+    @classmethod
+    def open(cls, disk: Disk) -> "Catalog":
+        """The catalog that `disk` holds, or an empty one; a line that a crash left half written is cut away.
+
+        Damaged, with file and line, if a line that cannot be read has readable lines behind it.
+        """
+        catalog = cls(disk)
+        size = disk.size(PATH)
+        for number, end, change in _lines(bytes(disk.view(PATH, 0, size)) if size else b""):
+            apply = APPLY.get(change.get("change"))
+            if apply is None:
+                raise Damaged(f"{PATH}, line {number}: a change that this version does not know: {change.get('change')!r}")
+            apply(catalog, change)
+            catalog._size_bytes = end
+        if catalog._size_bytes < size:
+            disk.resize(PATH, catalog._size_bytes)
+        if size:  # what was read back may be in the memory of the machine only
+            catalog._unsynced = {PATH: None, ROOT: None}
+        return catalog
+
+    @property
+    def topics(self) -> Topics:
+        """A snapshot of all topics."""
+        if self._snapshot is None:
+            self._snapshot = Topics(self._topics.values(), self._version)
+        return self._snapshot
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of the cluster; None until `name_cluster`."""
+        return self._cluster_id
+
+    def config_of(self, name: str) -> dict[str, str]:
+        """What was configured for that topic, by Kafka's names; {} for defaults alone, or no such topic."""
+        return dict(self._configs.get(name, {}))
+
+    def create(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
+        """The topic exists, with that configuration. There was none of its name."""
+        assert topic.name not in self._topics, topic.name
+        self._record(
+            {
+                "change": "create",
+                "topic": topic.name,
+                "id": topic.id.hex(),
+                "partitions": topic.partitions,
+                "config": dict(config or {}),
+            }
+        )
+
+    def delete(self, name: str) -> None:
+        """There is no topic of that name; there was one."""
+        assert name in self._topics, name
+        self._record({"change": "delete", "topic": name})
+
+    def grow(self, name: str, partitions: int) -> None:
+        """The topic has so many partitions, more than before."""
+        assert partitions > self._topics[name].partitions, (name, partitions)
+        self._record({"change": "grow", "topic": name, "partitions": partitions})
+
+    def name_cluster(self, cluster_id: str) -> None:
+        """The cluster bears this id from now on."""
+        assert self._cluster_id is None, self._cluster_id
+        self._record({"change": "name cluster", "cluster": cluster_id})
+
+    def claim_producer_ids(self, count: int) -> range:
+        """So many producer ids that were never claimed before, nor will be again, once they are durable."""
+        first = self._next_producer_id
+        self._record({"change": "claim producer ids", "next": first + count})
+        return range(first, first + count)
+
+    def unsynced_paths(self) -> tuple[str, ...]:
+        """The files and directories to sync before what was done until now is durable; each is told once."""
+        paths = tuple(self._unsynced)
+        self._unsynced.clear()
+        return paths
+
+    def _record(self, change: Change) -> None:
+        """`change` is the last line of the file and applied; after a DiskError neither."""
+        text = json.dumps(change, separators=(",", ":")).encode()
+        line = b"%08x %b\n" % (crc32c(text), text)
+        try:
+            self._disk.append(PATH, self._size_bytes, line)
+        except DiskError:
+            with suppress(DiskError):
+                self._disk.resize(PATH, self._size_bytes)
+            raise
+        self._unsynced |= {PATH: None} if self._size_bytes else {PATH: None, ROOT: None}
+        self._size_bytes += len(line)
+        APPLY[change["change"]](self, change)
+
+    def _apply_create(self, change: Change) -> None:
+        name = change["topic"]
+        self._topics[name] = Topic(name, bytes.fromhex(change["id"]), change["partitions"])
+        self._configs[name] = change["config"]
+        self._topics_changed()
+
+    def _apply_delete(self, change: Change) -> None:
+        del self._topics[change["topic"]], self._configs[change["topic"]]
+        self._topics_changed()
+
+    def _apply_grow(self, change: Change) -> None:
+        name = change["topic"]
+        self._topics[name] = self._topics[name]._replace(partitions=change["partitions"])
+        self._topics_changed()
+
+    def _apply_name_cluster(self, change: Change) -> None:
+        self._cluster_id = change["cluster"]
+
+    def _apply_claim_producer_ids(self, change: Change) -> None:
+        self._next_producer_id = change["next"]
+
+    def _topics_changed(self) -> None:
+        self._version += 1
+        self._snapshot = None
+
+
+APPLY: dict[object, Callable[[Catalog, Change], None]] = {  # the name of a change in a line -> what it does
+    "create": Catalog._apply_create,
+    "delete": Catalog._apply_delete,
+    "grow": Catalog._apply_grow,
+    "name cluster": Catalog._apply_name_cluster,
+    "claim producer ids": Catalog._apply_claim_producer_ids,
+}
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
+    """Number, end and change of every line up to the last one that is whole and right."""
+    end, unreadable = 0, 0
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        end += len(line) + 1
+        crc, _, text = line.partition(b" ")
+        if crc != b"%08x" % crc32c(text):
+            unreadable = unreadable or number
+        elif unreadable:
+            raise Damaged(f"{PATH}, line {unreadable}: cannot be read, though later lines can")
+        else:
+            yield number, end, json.loads(text)

@@ -1,0 +1,244 @@
+"""The disks behind the port: a directory of this machine here, one in memory beside it.
+
+This is the one module of the store that speaks to the system. Every failure is a `DiskError` that says what and where.
+"""
+
+import fcntl
+import mmap
+import os
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from errno import EINVAL
+from pathlib import Path
+
+from apportion.store.disk import ROOT, Buffer, Damaged, Disk, DiskError, parent_of
+from apportion.store.memory_disk import MemoryDisk
+
+__all__ = ["OPEN_FILES", "ROOT", "Damaged", "Disk", "DiskError", "MemoryDisk", "RealDisk", "parent_of"]
+
+OPEN_FILES = 192
+"""How many files a real disk keeps open at most; one that is also mapped costs a second descriptor."""
+
+fdatasync = getattr(os, "fdatasync", os.fsync)
+
+
+class _Open:
+    """A file that a real disk has open."""
+
+    __slots__ = ("fd", "map", "size_bytes")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.size_bytes = os.fstat(fd).st_size
+        self.map = memoryview(b"")  # of a prefix; the views that were cut from an older one keep that one alive
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+class RealDisk:
+    """A directory of the machine. Stepped by one thread at a time, while `sync` may run in another.
+
+    Files are opened on their first use; the least recently used are closed again, unless they wait for a sync.
+    """
+
+    def __init__(self, root: str | Path, open_files: int = OPEN_FILES) -> None:
+        self.root = os.fspath(root)
+        self._limit = open_files
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._changes = 0
+        self._changed: dict[str, int] = {}  # path -> the number of its last change
+        self._synced: dict[str, int] = {}  # path -> the number of the last change that is durable
+        self._lock = threading.Lock()
+        self._claim_fd: int | None = None
+        try:
+            os.makedirs(self.root, exist_ok=True)
+        except OSError as error:
+            raise DiskError("make the directory", self.root, error) from error
+
+    def claim(self) -> None:
+        """No other process or disk uses this root until `close`, if all claim it. DiskError if one does already."""
+        path = self._place(".lock")
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise DiskError("lock the directory", self.root, error) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise DiskError("use the directory", self.root, OSError(error.errno, "another broker is using it")) from error
+        self._claim_fd = fd
+
+    def close(self) -> None:
+        """All files are closed and the claim is given up; views stay valid. Nothing is synced by this."""
+        with self._lock:
+            self._open.clear()
+            if self._claim_fd is not None:
+                os.close(self._claim_fd)
+                self._claim_fd = None
+
+    def append(self, path: str, at: int, data: Buffer) -> None:
+        """See Disk."""
+        with self._lock:
+            file = self._file(path, create=True)
+            self._mark_changed(path)
+            rest = memoryview(data)
+            try:
+                while rest:
+                    written = os.pwrite(file.fd, rest, at)
+                    rest, at = rest[written:], at + written
+            except OSError as error:
+                raise DiskError(f"append {len(data)} bytes to", self._place(path), error) from error
+            finally:
+                file.size_bytes = max(file.size_bytes, at)
+
+    def resize(self, path: str, size_bytes: int) -> None:
+        """See Disk."""
+        with self._lock:
+            file = self._file(path, create=True)
+            self._mark_changed(path)
+            try:
+                os.ftruncate(file.fd, size_bytes)
+            except OSError as error:
+                raise DiskError(f"give {size_bytes} bytes to", self._place(path), error) from error
+            file.size_bytes = size_bytes
+            if len(file.map) > size_bytes:
+                file.map = memoryview(b"")
+
+    def view(self, path: str, start: int, end: int) -> memoryview:
+        """See Disk."""
+        with self._lock:
+            file = self._file(path)
+            if end > len(file.map):
+                if end > file.size_bytes:
+                    cause = OSError(EINVAL, f"the file has {file.size_bytes} bytes")
+                    raise DiskError(f"read up to byte {end} of", self._place(path), cause)
+                try:
+                    file.map = memoryview(mmap.mmap(file.fd, file.size_bytes, access=mmap.ACCESS_READ))
+                except (OSError, ValueError) as error:  # ValueError: the file is shorter than it was
+                    cause = error if isinstance(error, OSError) else OSError(EINVAL, str(error))
+                    raise DiskError("map", self._place(path), cause) from error
+            return file.map[start:end]
+
+    def size(self, path: str) -> int:
+        """See Disk."""
+        with self._lock:
+            if path in self._open:
+                return self._open[path].size_bytes
+        try:
+            return os.stat(self._place(path)).st_size
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise DiskError("look at", self._place(path), error) from error
+
+    def list_dir(self, path: str) -> tuple[str, ...]:
+        """See Disk."""
+        try:
+            return tuple(sorted(os.listdir(self._place(path))))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise DiskError("list the directory", self._place(path), error) from error
+
+    def make_dir(self, path: str) -> None:
+        """See Disk."""
+        try:
+            os.mkdir(self._place(path))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise DiskError("make the directory", self._place(path), error) from error
+
+    def delete(self, path: str) -> None:
+        """See Disk."""
+        place = self._place(path)
+        self._forget(path)
+        try:
+            if os.path.isdir(place):
+                os.rmdir(place)
+            else:
+                os.unlink(place)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise DiskError("delete", place, error) from error
+
+    def rename(self, old: str, new: str) -> None:
+        """See Disk."""
+        self._forget(old)
+        self._forget(new)
+        try:
+            os.replace(self._place(old), self._place(new))
+        except OSError as error:
+            raise DiskError(f"rename {self._place(old)} to", self._place(new), error) from error
+
+    def write_new(self, path: str, data: Buffer) -> None:
+        """See Disk."""
+        fresh = path + ".new"
+        try:
+            self.resize(fresh, 0)
+            self.append(fresh, 0, data)
+            self.rename(fresh, path)
+        except DiskError:
+            with suppress(DiskError):
+                self.delete(fresh)
+            raise
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """See Disk."""
+        for path in paths:
+            with self._lock:
+                change = self._changed.get(path, 0)
+                file = self._open.get(path)  # its descriptor has seen every write, so it also reports every lost one
+                fd = os.dup(file.fd) if file else -1
+            try:
+                if fd < 0:
+                    fd = os.open(self._place(path), os.O_RDONLY | os.O_CLOEXEC)
+                (os.fsync if stat.S_ISDIR(os.fstat(fd).st_mode) else fdatasync)(fd)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise DiskError("sync", self._place(path), error) from error
+            finally:
+                if fd >= 0:
+                    os.close(fd)
+            with self._lock:
+                self._synced[path] = change
+
+    def is_synced(self, path: str) -> bool:
+        """See Disk."""
+        with self._lock:
+            return self._synced.get(path) == self._changed.get(path, 0)
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self.root, path)
+
+    def _mark_changed(self, path: str) -> None:
+        self._changes += 1
+        self._changed[path] = self._changes
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            self._open.pop(path, None)
+            self._changed.pop(path, None)
+            self._synced.pop(path, None)
+
+    def _file(self, path: str, create: bool = False) -> _Open:
+        file = self._open.get(path)
+        if file is not None:
+            self._open.move_to_end(path)
+            return file
+        try:
+            file = _Open(os.open(self._place(path), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+        except OSError as error:
+            raise DiskError("open", self._place(path), error) from error
+        if len(self._open) >= self._limit:
+            idle = (other for other in self._open if self._changed.get(other) in (None, self._synced.get(other)))
+            self._open.pop(next(idle, ""), None)
+        self._open[path] = file
+        return file

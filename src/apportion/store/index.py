@@ -1,0 +1,101 @@
+"""Where batches begin in one segment, sparsely, by offset and by time; and the note that a finished segment leaves beside it.
+
+An index answers with a position at or before the batch that is looked for; the reader walks on from there, batch by batch.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+NEVER = -(1 << 63)
+"""Before every timestamp."""
+
+MAGIC = int.from_bytes(b"sealed 1", "little")
+WORD = 8
+
+
+class Index:
+    """For some batches, in order: first offset, position, and the largest timestamp of all batches before it."""
+
+    __slots__ = ("ceilings", "offsets", "positions")
+
+    def __init__(self, offsets: Sequence[int], positions: Sequence[int], ceilings: Sequence[int]) -> None:
+        self.offsets = offsets
+        self.positions = positions
+        self.ceilings = ceilings
+
+    def at_offset(self, offset: int) -> int:
+        """A position such that every batch before it ends below `offset`."""
+        return self._position(bisect_right(self.offsets, offset))
+
+    def at_time(self, timestamp_ms: int) -> int:
+        """A position such that every batch before it is older than `timestamp_ms`."""
+        return self._position(bisect_left(self.ceilings, timestamp_ms))
+
+    def below(self, offset: int, position: int) -> int:
+        """A position up to `position` such that every batch before it ends below `offset`."""
+        return self._position(min(bisect_right(self.offsets, offset), bisect_right(self.positions, position)))
+
+    def _position(self, entries: int) -> int:
+        return self.positions[entries - 1] if entries else 0
+
+
+class GrowingIndex(Index):
+    """The index of a segment that is still written, or whose note is missing: an entry about every `interval_bytes`."""
+
+    __slots__ = ("_interval_bytes", "_next_at")
+
+    offsets: "array[int]"
+    positions: "array[int]"
+    ceilings: "array[int]"
+
+    def __init__(self, interval_bytes: int) -> None:
+        super().__init__(array("q"), array("q"), array("q"))
+        self._interval_bytes = interval_bytes
+        self._next_at = 0
+
+    def add(self, offset: int, position: int, ceiling_ms: int) -> None:
+        """The batch at `position` has an entry if the last entry is far enough away."""
+        if position >= self._next_at:
+            self.offsets.append(offset)
+            self.positions.append(position)
+            self.ceilings.append(ceiling_ms)
+            self._next_at = position + self._interval_bytes
+
+
+class Seal(NamedTuple):
+    """What is true of a segment that no longer grows and was durable, whole, when this was written."""
+
+    size_bytes: int
+    next_offset: int
+    max_timestamp_ms: int
+
+
+def encode_seal(seal: Seal, index: Index) -> bytes:
+    """Both as the content of a file, checked by a CRC; in the byte order of this machine."""
+    words = array("q", (MAGIC, *seal, len(index.offsets)))
+    words.extend(index.offsets)
+    words.extend(index.positions)
+    words.extend(index.ceilings)
+    words.append(crc32c(words.tobytes()))
+    return words.tobytes()
+
+
+def decode_seal_or_none(view: memoryview) -> Seal | None:
+    """The seal in `view`; None for anything that is not one, whole."""
+    if len(view) < 6 * WORD or len(view) % WORD:
+        return None
+    words = view.cast("q")
+    if words[0] != MAGIC or len(words) != 6 + 3 * words[4] or words[-1] != crc32c(view[:-WORD]):
+        return None
+    return Seal(*words[1:4])
+
+
+def index_beside_seal(view: memoryview) -> Index:
+    """The index in `view`, which is known to hold a seal; read in place."""
+    words = view.cast("q")
+    entries = words[4]
+    return Index(*(words[5 + entries * i : 5 + entries * (i + 1)] for i in range(3)))

@@ -1,0 +1,149 @@
+"""The log of one partition: appended at the end, read from anywhere, found again after a crash.
+
+A log knows offsets and bytes. What is durable, who may see it, and which offsets a batch gets is decided by the node.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+
+from apportion.errors import DecodeError
+from apportion.store.disk import Buffer, Disk, DiskError, parent_of
+from apportion.store.recover import recover
+from apportion.store.segment import EMPTY, LogSettings, Segment
+from apportion.wire.batch import decode_batch
+
+__all__ = ["Log", "LogSettings"]
+
+BY_BASE_OFFSET = attrgetter("base_offset")
+
+
+class Log:
+    """Record batches at ascending offsets, in segments. A directory and its files are made by the first append.
+
+    cut_bytes: how much a crash had left half written, and the start threw away.
+    """
+
+    __slots__ = ("_directory", "_disk", "_segments", "_settings", "_unsealed", "_unsynced", "cut_bytes")
+
+    def __init__(self, disk: Disk, directory: str, settings: LogSettings) -> None:
+        found = recover(disk, directory, settings)
+        self._disk = disk
+        self._directory = directory
+        self._settings = settings
+        self._segments = found.segments
+        self._unsealed = found.checked[:-1] if found.checked[-1:] == found.segments[-1:] else found.checked
+        self._unsynced: dict[str, None] = {}  # an ordered set
+        self.cut_bytes = found.cut_bytes
+        for segment in found.checked:  # they were read back, but perhaps only from the memory of the machine
+            self._unsynced |= {segment.path: None, directory: None, parent_of(directory): None}
+
+    @classmethod
+    def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
+        """The log in `directory`, or an empty one, after whatever a crash left half written is cut away.
+
+        What it holds then is readable but not yet known to be durable: sync `unsynced_paths` first. Damaged, DiskError.
+        """
+        return cls(disk, directory, settings or LogSettings())
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read; equal to `next_offset` while there is none."""
+        return self._segments[0].base_offset if self._segments else 0
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next appended batch must begin with."""
+        return self._segments[-1].next_offset if self._segments else 0
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all batches."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def append(self, batch: Buffer, *, last_offset: int, max_timestamp_ms: int) -> None:
+        """`batch`, whole and stamped with `next_offset`, is readable; not yet durable. After a DiskError nothing has changed."""
+        base_offset = int.from_bytes(batch[:8], "big", signed=True)
+        assert base_offset == self.next_offset, f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
+        segment = self._segments[-1] if self._segments else None
+        if segment is None or segment.is_full_for(len(batch)):
+            self._roll(batch, last_offset, max_timestamp_ms)
+        else:
+            segment.append(batch, last_offset, max_timestamp_ms)
+            self._unsynced[segment.path] = None
+
+    def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
+        """Whole batches, the first of them with `offset`, none with an offset from `before_offset` on; b"" if there is none.
+
+        As many as fit into `max_bytes`, but the first always; never more than one segment holds. No byte is copied: the view
+        shows the file, and stays valid whatever becomes of the log.
+        """
+        at = bisect_right(self._segments, offset, key=BY_BASE_OFFSET) - 1
+        if at < 0 or offset >= self.next_offset:
+            return EMPTY
+        return self._segments[at].read(offset, max_bytes, before_offset)
+
+    def offset_at_time(self, timestamp_ms: int, before_offset: int) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record of that time or later, if it is before `before_offset`.
+
+        A batch that cannot be decoded answers with its first offset and its largest timestamp.
+        """
+        for segment in self._segments:
+            if segment.max_timestamp_ms < timestamp_ms:
+                continue
+            for batch in segment.batches_at_time(timestamp_ms):
+                if batch.base_offset >= before_offset:
+                    return None
+                try:
+                    times = [(record.offset, record.timestamp_ms) for record in decode_batch(segment.view(batch))]
+                except DecodeError:
+                    times = [(batch.base_offset, batch.max_timestamp_ms)]
+                found = next((time for time in times if time[1] >= timestamp_ms), None)
+                if found is not None:
+                    return found if found[0] < before_offset else None
+        return None
+
+    def batches(self, from_offset: int) -> Iterator[memoryview]:
+        """Every batch that ends at or after `from_offset`, in order."""
+        for segment in self._segments:
+            if segment.next_offset > from_offset:
+                yield from map(segment.view, segment.batches(from_offset))
+
+    def unsynced_paths(self) -> tuple[str, ...]:
+        """The files and directories to sync before what was done until now is durable; each is told once."""
+        self._seal_what_is_durable()
+        paths = tuple(self._unsynced)
+        self._unsynced.clear()
+        return paths
+
+    def delete(self) -> None:
+        """The log is empty and its directory gone, which is durable after `unsynced_paths` is. Views stay valid."""
+        names = self._disk.list_dir(self._directory)
+        for name in names:
+            self._disk.delete(f"{self._directory}/{name}")
+        self._disk.delete(self._directory)
+        self._segments, self._unsealed = [], []
+        self._unsynced = {parent_of(self._directory): None}
+
+    def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
+        """`batch` is the first of a new segment, and the last segment takes no more."""
+        segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
+        ended = self._segments[-1] if self._segments else None
+        if ended is None:
+            self._disk.make_dir(self._directory)
+        elif not ended.is_sealed:
+            ended.cut()
+            self._unsynced[ended.path] = None
+        segment.append(batch, last_offset, max_timestamp_ms)
+        if ended is not None and not ended.is_sealed:
+            self._unsealed.append(ended)
+        self._segments.append(segment)
+        self._unsynced |= {segment.path: None, self._directory: None, parent_of(self._directory): None}
+
+    def _seal_what_is_durable(self) -> None:
+        """Every finished segment that the disk has synced is sealed; a disk that refuses leaves it to be checked at a start."""
+        try:
+            while self._unsealed and self._unsealed[0].seal_if_durable():
+                del self._unsealed[0]
+        except DiskError:
+            return

@@ -1,0 +1,143 @@
+"""A disk in memory that knows what a loss of power would take: for tests, the simulator, and a broker without a directory."""
+
+from collections.abc import Iterable
+from errno import EINVAL, ENOENT, ENOSPC
+
+from apportion.store.disk import ROOT, Buffer, DiskError, parent_of
+
+
+class _Content:
+    """A file in memory: what a reader sees, and what a crash would leave."""
+
+    __slots__ = ("changed_from", "durable", "room", "size_bytes", "synced")
+
+    def __init__(self, durable: bytes = b"") -> None:
+        self.room = bytearray(durable)  # never resized, for views of it may be alive: replaced by a larger one
+        self.size_bytes = len(durable)
+        self.durable = bytearray(durable)
+        self.changed_from = self.size_bytes  # below this, `durable` is what a reader sees
+        self.synced = False
+
+    def write(self, at: int, data: Buffer) -> None:
+        end = at + len(data)
+        if end > self.size_bytes:
+            self.resize(end)
+        memoryview(self.room)[at:end] = data
+        self.changed_from, self.synced = min(self.changed_from, at), False
+
+    def resize(self, size_bytes: int) -> None:
+        if size_bytes > len(self.room):
+            room = bytearray(max(size_bytes, 2 * len(self.room)))
+            room[: self.size_bytes] = memoryview(self.room)[: self.size_bytes]
+            self.room = room
+        elif size_bytes > self.size_bytes:
+            memoryview(self.room)[self.size_bytes : size_bytes] = bytes(size_bytes - self.size_bytes)
+        self.changed_from, self.synced = min(self.changed_from, size_bytes, self.size_bytes), False
+        self.size_bytes = size_bytes
+
+    def sync(self) -> None:
+        self.durable[self.changed_from :] = memoryview(self.room)[self.changed_from : self.size_bytes]
+        self.changed_from, self.synced = self.size_bytes, True
+
+    def after_crash(self, tear_bytes: int) -> bytes:
+        torn = min(self.changed_from + tear_bytes, self.size_bytes)
+        return bytes(memoryview(self.room)[:torn]) + bytes(self.durable[torn:])
+
+
+class MemoryDisk:
+    """A disk in memory that knows what it would lose. `room_bytes` is how much more it takes before it is full; None: no end."""
+
+    def __init__(self) -> None:
+        self.room_bytes: int | None = None
+        self._names: dict[str, _Content | None] = {}  # None is a directory
+        self._durable: dict[str, _Content | None] = {}
+
+    def crash(self, tear_bytes: int | None = None) -> "MemoryDisk":
+        """The disk as it is found after a loss of power.
+
+        None: nothing is left but what was synced, names as well as bytes. A number: all names made it, and so many bytes of
+        what was changed in each file since its last sync.
+        """
+        found = MemoryDisk()
+        names = self._durable if tear_bytes is None else self._names
+        for path, content in sorted(names.items()):
+            parent = parent_of(path)
+            if parent != ROOT and parent not in found._names:
+                continue
+            left = None if content is None else _Content(content.after_crash(tear_bytes or 0))
+            found._names[path] = found._durable[path] = left
+        return found
+
+    def append(self, path: str, at: int, data: Buffer) -> None:
+        """See Disk. A full disk takes what fits and then refuses."""
+        content = self._file(path, create=True)
+        more = at + len(data) - content.size_bytes
+        if self.room_bytes is not None:
+            if more > self.room_bytes:
+                content.write(at, memoryview(data)[: len(data) - more + self.room_bytes])
+                self.room_bytes = 0
+                raise DiskError(f"append {len(data)} bytes to", path, OSError(ENOSPC, "no space left"))
+            self.room_bytes -= max(0, more)
+        content.write(at, data)
+
+    def resize(self, path: str, size_bytes: int) -> None:
+        """See Disk."""
+        self._file(path, create=True).resize(size_bytes)
+
+    def view(self, path: str, start: int, end: int) -> memoryview:
+        """See Disk."""
+        content = self._file(path)
+        if end > content.size_bytes:
+            raise DiskError(f"read up to byte {end} of", path, OSError(EINVAL, f"the file has {content.size_bytes} bytes"))
+        return memoryview(content.room).toreadonly()[start:end]
+
+    def size(self, path: str) -> int:
+        """See Disk."""
+        content = self._names.get(path)
+        return 0 if content is None else content.size_bytes
+
+    def list_dir(self, path: str) -> tuple[str, ...]:
+        """See Disk."""
+        return tuple(sorted(name.rpartition("/")[2] for name in self._names if parent_of(name) == path))
+
+    def make_dir(self, path: str) -> None:
+        """See Disk."""
+        self._names.setdefault(path, None)
+
+    def delete(self, path: str) -> None:
+        """See Disk."""
+        self._names.pop(path, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """See Disk."""
+        self._names[new] = self._file(old)
+        del self._names[old]
+
+    def write_new(self, path: str, data: Buffer) -> None:
+        """See Disk."""
+        self._names.pop(path, None)
+        self.append(path, 0, data)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """See Disk."""
+        for path in paths:
+            content = self._names.get(path)
+            if content is not None:
+                content.sync()
+            elif path == ROOT or path in self._names:
+                durable = {name: old for name, old in self._durable.items() if parent_of(name) != path}
+                self._durable = durable | {name: now for name, now in self._names.items() if parent_of(name) == path}
+
+    def is_synced(self, path: str) -> bool:
+        """See Disk."""
+        content = self._names.get(path)
+        return content is not None and content.synced
+
+    def _file(self, path: str, create: bool = False) -> _Content:
+        content = self._names.get(path)
+        if content is not None:
+            return content
+        if not create:
+            raise DiskError("open", path, OSError(ENOENT, "no such file"))
+        content = self._names[path] = _Content()
+        return content

@@ -1,0 +1,85 @@
+"""What a start finds: the segments of a log, with everything cut away that a crash left half written.
+
+A sealed segment was durable when it was sealed and is believed. Any other is checked batch by batch, CRC and all; at the first
+bytes that are no batch the log ends, since whatever stands behind them cannot have been durable either.
+"""
+
+from typing import NamedTuple
+
+from apportion.errors import DecodeError
+from apportion.store.disk import Damaged, Disk
+from apportion.store.segment import PREFIX_BYTES, LogSettings, Segment
+from apportion.wire.batch import HEADER_BYTES, read_header
+
+
+class Recovered(NamedTuple):
+    """The segments in order, whole. checked: those that were not sealed. cut_bytes: what was thrown away, zeros not counted."""
+
+    segments: list[Segment]
+    checked: list[Segment]
+    cut_bytes: int
+
+
+def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
+    """The log in `directory`, ready to be appended to; no segments if there is none.
+
+    Damaged: a sealed segment has another size than when it was sealed, or the one after it does not continue it.
+    """
+    found = Recovered([], [], 0)
+    for base_offset in _base_offsets(disk, directory):
+        segment = Segment(disk, directory, base_offset, settings)
+        before = found.segments[-1] if found.segments else None
+        if before is not None and before.next_offset != base_offset:
+            if before not in found.checked:
+                raise Damaged(f"{segment.path}: the log before it ends at offset {before.next_offset}; a file is missing")
+            found = found._replace(cut_bytes=found.cut_bytes + _discard(disk, segment))
+        elif not segment.adopt_seal():
+            found = found._replace(cut_bytes=found.cut_bytes + check(disk, segment))
+            found.segments.append(segment)
+            found.checked.append(segment)
+        elif disk.size(segment.path) != segment.size_bytes:
+            size = disk.size(segment.path)
+            raise Damaged(f"{segment.path} has {size} bytes, but had {segment.size_bytes} when it was complete")
+        else:
+            found.segments.append(segment)
+    return found
+
+
+def check(disk: Disk, segment: Segment) -> int:
+    """The segment holds every whole, right, ascending batch of its file up to the first bytes that are none; the file ends there.
+
+    The number of bytes that were cut, without the zeros at the end.
+    """
+    size = disk.size(segment.path)
+    view = disk.view(segment.path, 0, size)
+    at = 0
+    while size - at >= HEADER_BYTES:
+        end = at + PREFIX_BYTES + int.from_bytes(view[at + 8 : at + PREFIX_BYTES], "big", signed=True)
+        if not at + HEADER_BYTES <= end <= size:
+            break
+        try:
+            header = read_header(view[at:end])
+        except DecodeError:
+            break
+        if header.base_offset < segment.next_offset:
+            break
+        segment.count(header.base_offset, end - at, header.last_offset, header.max_timestamp_ms)
+        at = end
+    cut = len(bytes(view[at:]).rstrip(b"\0"))
+    if at < size:
+        segment.cut()
+    return cut
+
+
+def _base_offsets(disk: Disk, directory: str) -> list[int]:
+    names = (name.removesuffix(".log") for name in disk.list_dir(directory) if name.endswith(".log"))
+    return [int(name) for name in names if len(name) == 20 and name.isdecimal()]
+
+
+def _discard(disk: Disk, segment: Segment) -> int:
+    """The file is gone; its bytes without the zeros at the end."""
+    size = disk.size(segment.path)
+    cut = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
+    disk.delete(segment.seal_path)
+    disk.delete(segment.path)
+    return cut

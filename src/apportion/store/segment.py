@@ -1,0 +1,176 @@
+"""One file of a log: whole record batches from a base offset on, appended at the end, found by offset or time.
+
+It looks at the headers of batches alone, and trusts them: `recover` checks what a crash may have left before anything is read.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from struct import Struct
+from typing import NamedTuple
+
+from apportion.store.disk import Buffer, Damaged, Disk, DiskError
+from apportion.store.index import NEVER, GrowingIndex, Index, Seal, decode_seal_or_none, encode_seal, index_beside_seal
+
+HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, largest timestamp
+PREFIX_BYTES = 12  # base offset and length, which the length does not count
+EMPTY = memoryview(b"")
+
+
+class LogSettings(NamedTuple):
+    """How a log is laid out. The first two are Kafka's `segment.bytes` and `index.interval.bytes`.
+
+    growth_bytes: a file that is written grows by steps of this size, so that most syncs need not record a new size.
+    """
+
+    segment_bytes: int = 1 << 30
+    index_interval_bytes: int = 4096
+    growth_bytes: int = 1 << 18
+
+
+class Placed(NamedTuple):
+    """One batch: where it stands in its segment, and what its header says."""
+
+    start: int
+    end: int
+    base_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+
+
+class Segment:
+    """The batches from `base_offset` up to, not including, `next_offset`, in the first `size_bytes` of the file."""
+
+    __slots__ = (
+        "_disk",
+        "_growing_or_none",
+        "_room_bytes",
+        "_settings",
+        "base_offset",
+        "max_timestamp_ms",
+        "next_offset",
+        "path",
+        "seal_path",
+        "size_bytes",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, settings: LogSettings) -> None:
+        self._disk = disk
+        self._settings = settings
+        self._room_bytes = 0  # the size of the file: zeros stand behind the batches
+        self._growing_or_none: GrowingIndex | None = GrowingIndex(settings.index_interval_bytes)
+        self.path = f"{directory}/{base_offset:020d}.log"
+        self.seal_path = f"{directory}/{base_offset:020d}.sealed"
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size_bytes = 0
+        self.max_timestamp_ms = NEVER
+
+    @property
+    def is_sealed(self) -> bool:
+        """True when the segment takes no more batches, and its index is read from the disk."""
+        return self._growing_or_none is None
+
+    @property
+    def index(self) -> Index:
+        """Where batches begin."""
+        if self._growing_or_none is not None:
+            return self._growing_or_none
+        return index_beside_seal(self._disk.view(self.seal_path, 0, self._disk.size(self.seal_path)))
+
+    def append(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
+        """`batch` is the last one. After a DiskError everything is as it was."""
+        end = self.size_bytes + len(batch)
+        try:
+            if end > self._room_bytes:
+                self._grow(end)
+            self._disk.append(self.path, self.size_bytes, batch)
+        except DiskError:
+            with suppress(DiskError):  # what half a write has left is also found and cut at the next start
+                self.cut()
+            raise
+        self.count(self.next_offset, len(batch), last_offset, max_timestamp_ms)
+
+    def count(self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
+        """The batch that stands behind the last one, in the file already, belongs to the segment."""
+        assert self._growing_or_none is not None, "a sealed segment takes no batch"
+        self._growing_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
+        self.size_bytes += batch_bytes
+        self._room_bytes = max(self._room_bytes, self.size_bytes)
+        self.next_offset = last_offset + 1
+        self.max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
+
+    def cut(self) -> None:
+        """The file ends where the last batch does."""
+        self._disk.resize(self.path, self.size_bytes)
+        self._room_bytes = self.size_bytes
+
+    def is_full_for(self, batch_bytes: int) -> bool:
+        """True when a batch of that size belongs into the next segment."""
+        return self.is_sealed or 0 < self.size_bytes > self._settings.segment_bytes - batch_bytes
+
+    def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
+        """Whole batches from the one with `offset` on, as `Log.read` promises, as far as this segment goes."""
+        first = next(self.batches(offset), None)
+        if first is None or first.last_offset >= before_offset:
+            return EMPTY
+        stop = first.start + max_bytes
+        if before_offset >= self.next_offset and stop >= self.size_bytes:
+            return self._disk.view(self.path, first.start, self.size_bytes)
+        end = max(first.end, self.index.below(before_offset, stop))
+        for batch in self._walk(end):
+            if batch.end > stop or batch.last_offset >= before_offset:
+                break
+            end = batch.end
+        return self._disk.view(self.path, first.start, end)
+
+    def batches(self, offset: int) -> Iterator[Placed]:
+        """Every batch from the one with `offset` on, or the next one if there is none."""
+        return (batch for batch in self._walk(self.index.at_offset(offset)) if batch.last_offset >= offset)
+
+    def batches_at_time(self, timestamp_ms: int) -> Iterator[Placed]:
+        """Every batch that may hold a record of that time or later; all earlier ones are older."""
+        return (batch for batch in self._walk(self.index.at_time(timestamp_ms)) if batch.max_timestamp_ms >= timestamp_ms)
+
+    def view(self, batch: Placed) -> memoryview:
+        """The bytes of that batch."""
+        return self._disk.view(self.path, batch.start, batch.end)
+
+    def seal_if_durable(self) -> bool:
+        """If the disk has synced the file: a note beside it says that it is whole, so that a start need not look inside."""
+        if not self._disk.is_synced(self.path):
+            return False
+        seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms)
+        self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
+        self._growing_or_none = None
+        return True
+
+    def adopt_seal(self) -> bool:
+        """The segment is what its seal says, unread. False, and nothing has changed, if it has none."""
+        size = self._disk.size(self.seal_path)
+        seal = decode_seal_or_none(self._disk.view(self.seal_path, 0, size)) if size else None
+        if seal is None:
+            return False
+        self.size_bytes, self.next_offset, self.max_timestamp_ms = seal
+        self._growing_or_none = None
+        return True
+
+    def _grow(self, end: int) -> None:
+        """The file has room up to `end` and a step more, but not beyond a full segment for the sake of the step."""
+        step = self._settings.growth_bytes
+        if step:
+            room = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
+            self._disk.resize(self.path, room)
+            self._room_bytes = room
+
+    def _walk(self, position: int) -> Iterator[Placed]:
+        view = self._disk.view(self.path, position, self.size_bytes) if position < self.size_bytes else EMPTY
+        at = 0
+        while at < len(view):
+            if len(view) - at < HEAD.size:
+                raise Damaged(f"{self.path}: {len(view) - at} bytes after the last batch")
+            base, length, last_delta, max_timestamp_ms = HEAD.unpack_from(view, at)
+            end = at + PREFIX_BYTES + length
+            if length <= HEAD.size - PREFIX_BYTES or end > len(view):
+                raise Damaged(f"{self.path}: no batch at byte {position + at}")
+            yield Placed(position + at, position + end, base, base + last_delta, max_timestamp_ms)
+            at = end
