@@ -113,6 +113,8 @@ def test_splitting_gives_whole_batches_and_leaves_out_a_cut_one():
     joined = b"".join(batches)
     assert list(split_batches(joined)) == batches
     assert list(split_batches(joined[:-1])) == batches[:-1]
+    empty = encode_records([], base_offset=9)
+    assert list(split_batches(empty * 2)) == [empty, empty]
     assert list(split_batches(b"")) == []
     with pytest.raises(DecodeError):
         list(split_batches(bytes(100)))

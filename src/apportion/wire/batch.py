@@ -105,7 +105,7 @@ def check_batch(view: Buffer) -> BatchHeader:
 def split_batches(view: Buffer) -> Iterator[memoryview]:
     """Every whole batch of `view` in turn; one that is cut off at the end is left out. Only the lengths are looked at."""
     rest = memoryview(view)
-    while len(rest) > HEADER_BYTES:
+    while len(rest) >= HEADER_BYTES:
         size = int.from_bytes(rest[8:12], "big", signed=True) + PREFIX_BYTES
         if size < HEADER_BYTES:
             raise DecodeError(f"a record batch of {size} bytes")

@@ -1,0 +1,113 @@
+"""What a fetch brought, as Arrow: the rows of one partition in the shape of Spark's Kafka source.
+
+Control batches are passed over. Aborted transactions are not: a reader that wants only committed records must not be given
+them. This module does not know whether the bytes cover the whole span that was asked for.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from apportion.columns.rows import HEADER_TYPE, TIME_TYPE, Rows, Span
+from apportion.errors import DecodeError
+from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
+from apportion.wire.compression import Buffer, Room
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIME_TYPE),
+        ("timestampType", pa.int32()),
+    ]
+)
+SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
+
+SHORTEST_RECORD_BYTES = 7
+
+
+def to_arrow(
+    buffers: Buffer | Iterable[Buffer],
+    *,
+    topic: str,
+    partition: int,
+    from_offset: int,
+    before_offset: int,
+    include_headers: bool = False,
+    rows_per_batch: int = 10_000,
+) -> Iterator[pa.RecordBatch]:
+    """The records in `buffers` from `from_offset` up to, not including, `before_offset`.
+
+    buffers: whole record batches in ascending order, one after the other; one that is cut off at a buffer's end is left out.
+    Each may change once the next is asked for. rows_per_batch: at most so many rows come at once.
+    headers are null for a record without any. DecodeError names the topic, the partition and the offset.
+    """
+    reader = _Reader(topic, partition, Span(from_offset, before_offset), include_headers, rows_per_batch)
+    try:
+        for buffer in (buffers,) if isinstance(buffers, bytes | bytearray | memoryview) else buffers:
+            yield from reader.read(buffer)
+        yield from reader.flush()
+    except DecodeError as error:
+        raise DecodeError(f"{topic}-{partition} at offset {reader.offset}: {error}") from error
+
+
+class _Reader:
+    """One pass over one partition: the rows that wait to be handed out, and what all of them share.
+
+    offset: where the batch starts that is being read, for whoever must say what went wrong.
+    """
+
+    def __init__(self, topic: str, partition: int, span: Span, include_headers: bool, most_rows: int) -> None:
+        self.offset = span.start
+        self._span = span
+        self._include_headers = include_headers
+        self._most_rows = most_rows
+        self._room = Room()
+        self._rows = Rows(most_rows, include_headers)
+        self._topics = pa.repeat(pa.scalar(topic, pa.string()), most_rows)
+        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), most_rows)
+
+    def read(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
+        """The rows that had to leave to make place for those of `buffer`."""
+        for batch in split_batches(buffer):
+            header = read_header(batch)
+            self.offset = header.base_offset
+            if header.base_offset < 0 or header.last_offset >= 1 << 63:
+                raise DecodeError(f"a record batch at the offsets {header.base_offset} to {header.last_offset}")
+            if not header.is_control and header.last_offset >= self._span.start and header.base_offset < self._span.before:
+                body = self._room.decompress(header.compression, batch[HEADER_BYTES:], LIMIT_BYTES)
+                if header.count * SHORTEST_RECORD_BYTES > len(body):
+                    raise DecodeError(f"{header.count} records in {len(body)} bytes")
+                if not self._rows.take(header.count, len(body)):
+                    yield from self.flush(header.count)
+                    self._rows.take(header.count, len(body))
+                if not self._rows.add(body, header, self._span):
+                    raise _reason(batch)
+            self.offset = header.last_offset + 1
+
+    def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows that waited; none wait afterwards, and there is room for `next_rows`."""
+        full, self._rows = self._rows, Rows(max(self._most_rows, next_rows), self._include_headers, like=self._rows)
+        try:
+            key, value, *numbers = full.arrays()
+        except pa.ArrowInvalid:
+            raise DecodeError("a header name before this offset is not UTF-8") from None
+        for start in range(0, len(key), self._most_rows):
+            rows = min(self._most_rows, len(key) - start)
+            mine = (array.slice(start, rows) for array in (key, value))
+            shared = (array.slice(0, rows) for array in (self._topics, self._partitions))
+            rest = (array.slice(start, rows) for array in numbers)
+            schema = SCHEMA_WITH_HEADERS if self._include_headers else SCHEMA
+            yield pa.RecordBatch.from_arrays([*mine, *shared, *rest], schema=schema)
+
+
+def _reason(batch: memoryview) -> DecodeError:
+    """Why the rows of `batch` were refused, in the words of the decoder that can say it."""
+    try:
+        decode_batch(batch)
+    except DecodeError as error:
+        return error
+    return DecodeError("a record whose time does not fit a timestamp in microseconds")

@@ -1,0 +1,155 @@
+"""The columns of one Arrow batch while they fill: NumPy arrays that Arrow takes over without a copy."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from apportion.columns.kernels import (
+    HEADER_VALUE_END,
+    HEADER_VALUE_NULLS,
+    HEADERS,
+    KEY_END,
+    KEY_NULLS,
+    NAME_END,
+    ROWS,
+    VALUE_END,
+    VALUE_NULLS,
+    decode_headers,
+    decode_records,
+)
+from apportion.wire.batch import BatchHeader
+
+Array = NDArray[Any]
+
+HEADER_TYPE = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+TIME_TYPE = pa.timestamp("us", "UTC")
+GROUP_BYTES = 64 << 20
+"""Record batches share a table while their bytes stay below this. One batch alone may have more: still far from Arrow's 2 GiB."""
+
+
+class Span(NamedTuple):
+    """Offsets from `start` up to, not including, `before`."""
+
+    start: int
+    before: int
+
+
+class Octets:
+    """The bytes of one growing binary column."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.room: Array = np.empty(size_bytes, np.uint8)
+
+    def reserve(self, used: int, more: int) -> None:
+        """There is room for `more` bytes behind the first `used`, which keep their values."""
+        if used + more > len(self.room):
+            grown = np.empty(2 * (used + more), np.uint8)
+            grown[:used] = self.room[:used]
+            self.room = grown
+
+
+class Rows:
+    """At most `capacity` rows, filled one record batch at a time.
+
+    like: the rows before these, whose sizes are the best guess at how much room these will take.
+    """
+
+    def __init__(self, capacity: int, with_headers: bool, like: "Rows | None" = None) -> None:
+        self._free_rows, self._free_bytes = capacity, GROUP_BYTES
+        guess: Array = like.tally if like is not None else np.zeros(9, np.int64)
+        self.tally: Array = np.zeros(9, np.int64)
+        self._longs = np.empty((2, capacity), np.int64)
+        self._ints = np.empty((5, capacity + 1), np.int32)
+        self._ints[:2, 0] = 0
+        self._bits = np.full((2, (capacity + 7) // 8), 0xFF, np.uint8)
+        self._keys = Octets(_roomy(guess[KEY_END]))
+        self._values = Octets(_roomy(guess[VALUE_END]))
+        self._headers = HeaderRows(capacity, guess) if with_headers else None
+
+    def take(self, rows: int, size_bytes: int) -> bool:
+        """False if there is no room for so many rows and bytes more; else it is theirs now. An empty one has room for any bytes."""
+        is_empty = self._free_bytes == GROUP_BYTES
+        if rows > self._free_rows or (size_bytes > self._free_bytes and not is_empty):
+            return False
+        self._free_rows, self._free_bytes = self._free_rows - rows, self._free_bytes - size_bytes
+        return True
+
+    def add(self, body: memoryview, header: BatchHeader, span: Span) -> bool:
+        """The records of `body` within `span` stand behind the rows so far; False if a record is malformed."""
+        octets = np.frombuffer(body, np.uint8)
+        first = int(self.tally[ROWS])
+        self._keys.reserve(int(self.tally[KEY_END]), len(octets))
+        self._values.reserve(int(self.tally[VALUE_END]), len(octets))
+        base_ms = header.max_timestamp_ms if header.timestamp_type else header.first_timestamp_ms
+        facts = (header.count, header.base_offset, header.last_offset_delta, base_ms, header.timestamp_type, *span)
+        columns = (self._longs, self._ints, self._bits, self._keys.room, self._values.room)
+        if not decode_records(octets, facts, *columns, self.tally):
+            return False
+        if self._headers is not None:
+            self._headers.add(octets, (first, int(self.tally[ROWS])), self._ints, self.tally)
+        return True
+
+    def arrays(self) -> list[pa.Array]:
+        """key, value, offset, timestamp, timestampType and, where kept, headers: the rows so far."""
+        rows = int(self.tally[ROWS])
+        keys = _binary(rows, self._bits[0], self._ints[0], self._keys, self.tally[KEY_NULLS])
+        values = _binary(rows, self._bits[1], self._ints[1], self._values, self.tally[VALUE_NULLS])
+        offsets = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(self._longs[0])])
+        times = pa.Array.from_buffers(TIME_TYPE, rows, [None, pa.py_buffer(self._longs[1])])
+        kinds = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(self._ints[2])])
+        headers = [] if self._headers is None else [self._headers.array(rows, self.tally)]
+        return [keys, values, offsets, times, kinds, *headers]
+
+
+class HeaderRows:
+    """The headers of these rows: a list of names and values per row, null where a row has none."""
+
+    def __init__(self, capacity: int, guess: Array) -> None:
+        self._rows = np.zeros(capacity + 1, np.int32)
+        self._row_bits = np.full((capacity + 7) // 8, 0xFF, np.uint8)
+        self._ends = np.zeros((2, int(guess[HEADERS]) + 1), np.int32)
+        self._bits = np.full((2, int(guess[HEADERS]) // 8 + 1), 0xFF, np.uint8)
+        self._names = Octets(_roomy(guess[NAME_END]))
+        self._values = Octets(_roomy(guess[HEADER_VALUE_END]))
+
+    def add(self, body: Array, rows: tuple[int, int], ints: Array, tally: Array) -> None:
+        """The headers of `rows` (first, behind the last), which were decoded from `body`, stand behind those so far."""
+        headers = int(tally[HEADERS])
+        if headers >= self._ends.shape[1]:
+            self._ends = _widened(self._ends, 2 * headers + 1, 0)
+            self._bits = _widened(self._bits, 2 * headers // 8 + 1, 0xFF)
+        self._names.reserve(int(tally[NAME_END]), len(body))
+        self._values.reserve(int(tally[HEADER_VALUE_END]), len(body))
+        lists, fields = (self._rows, self._row_bits), (self._ends, self._bits)
+        decode_headers(body, rows, ints, lists, fields, self._names.room, self._values.room, tally)
+
+    def array(self, rows: int, tally: Array) -> pa.Array:
+        """The headers of the first `rows` rows. pyarrow.ArrowInvalid when a name is not UTF-8."""
+        headers = int(tally[HEADERS])
+        names = pa.Array.from_buffers(pa.string(), headers, _buffers(None, self._ends[0, : headers + 1], self._names))
+        names.validate(full=True)
+        values = _binary(headers, self._bits[1], self._ends[1], self._values, tally[HEADER_VALUE_NULLS])
+        pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADER_TYPE.value_type))
+        buffers = [pa.py_buffer(self._row_bits), pa.py_buffer(self._rows)]
+        return pa.Array.from_buffers(HEADER_TYPE, rows, buffers, children=[pairs])
+
+
+def _roomy(used: int) -> int:
+    return int(used) * 9 // 8 + 4096
+
+
+def _widened(columns: Array, width: int, rest: int) -> Array:
+    wide = np.full((columns.shape[0], width), rest, columns.dtype)
+    wide[:, : columns.shape[1]] = columns
+    return wide
+
+
+def _buffers(bits: Array | None, ends: Array, octets: Octets) -> list[pa.Buffer | None]:
+    return [None if bits is None else pa.py_buffer(bits), pa.py_buffer(ends), pa.py_buffer(octets.room[: ends[-1]])]
+
+
+def _binary(rows: int, bits: Array, ends: Array, octets: Octets, nulls: int) -> pa.Array:
+    buffers = _buffers(bits if nulls else None, ends[: rows + 1], octets)
+    return pa.Array.from_buffers(pa.binary(), rows, buffers, null_count=int(nulls))

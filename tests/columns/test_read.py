@@ -1,0 +1,209 @@
+"""Record batches as Arrow: equal to what the plain decoder reads, cut to the span, and never out of bounds."""
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from crc32c import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.columns import kernels, rows
+from apportion.columns.read import SCHEMA, SCHEMA_WITH_HEADERS, to_arrow
+from apportion.errors import DecodeError
+from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records, read_header
+
+EVERYTHING = (0, 1 << 62)
+OCTETS = st.none() | st.binary(max_size=40) | st.sampled_from([bytes(64), bytes(300), b"x" * 20_000])
+HEADERS = st.lists(st.tuples(st.text(max_size=6), OCTETS), max_size=3).map(tuple)
+RECORDS = st.tuples(st.integers(1, 50), st.integers(-(1 << 50), 1 << 50), OCTETS, OCTETS, HEADERS)
+SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
+
+
+@st.composite
+def batches(draw) -> list[bytes]:
+    """Up to six batches of every codec, with gaps within and between them; some bear the append's time, some are markers."""
+    result, offset = [], draw(st.integers(0, 20))
+    for _ in range(draw(st.integers(0, 6))):
+        base, records = offset, []
+        for gap, timestamp_ms, *rest in draw(st.lists(RECORDS, max_size=8)):
+            offset += gap
+            records.append(Record(offset, timestamp_ms, *rest))
+        attributes = draw(st.integers(0, 4)) | draw(st.sampled_from([0, 0, 0, 8, 16, 32]))
+        later = draw(st.integers(0, 3))
+        result.append(encode_records(records, base_offset=base, attributes=attributes, last_offset_delta=offset - base + later))
+        offset += later + 1
+    return result
+
+
+def arrow_rows(buffers, span=EVERYTHING, *, headers=True, most=10_000) -> list[dict]:
+    """All rows as Python values, after Arrow's own full validation of every batch."""
+    found = []
+    for batch in to_arrow(
+        buffers,
+        topic="tést",
+        partition=3,
+        from_offset=span[0],
+        before_offset=span[1],
+        include_headers=headers,
+        rows_per_batch=most,
+    ):
+        batch.validate(full=True)
+        assert 0 < batch.num_rows <= most
+        assert batch.schema.equals(SCHEMA_WITH_HEADERS if headers else SCHEMA)
+        plain = batch.set_column(5, "timestamp", batch["timestamp"].cast(pa.int64()))
+        found += plain.to_pylist()
+    return found
+
+
+def expected_rows(encoded, span=EVERYTHING, *, headers=True) -> list[dict]:
+    """The same rows by way of the plain decoder."""
+    found = []
+    for batch in encoded:
+        header = read_header(batch)
+        for record in [] if header.is_control else decode_batch(batch):
+            if span[0] <= record.offset < span[1]:
+                row = {"key": record.key, "value": record.value, "topic": "tést", "partition": 3, "offset": record.offset}
+                row |= {"timestamp": record.timestamp_ms * 1000, "timestampType": header.timestamp_type}
+                named = [{"key": name, "value": value} for name, value in record.headers] or None
+                found.append(row | ({"headers": named} if headers else {}))
+    return found
+
+
+@settings(max_examples=120, deadline=None)
+@given(encoded=batches(), headers=st.booleans(), most=st.integers(1, 30))
+def test_arrow_holds_what_the_plain_decoder_reads(encoded, headers, most):
+    assert arrow_rows(b"".join(encoded), headers=headers, most=most) == expected_rows(encoded, headers=headers)
+
+
+@settings(max_examples=80, deadline=None)
+@given(encoded=batches(), span=SPANS, most=st.integers(1, 30))
+def test_rows_outside_the_span_are_dropped(encoded, span, most):
+    assert arrow_rows(encoded, span, most=most) == expected_rows(encoded, span)
+
+
+def test_the_schema_is_the_one_that_spark_asks_for():
+    text = "key: binary, value: binary, topic: string, partition: int32, offset: int64, timestamp: timestamp[us, tz=UTC]"
+    text += ", timestampType: int32, headers: list<element: struct<key: string, value: binary>>"
+    assert ", ".join(f"{field.name}: {field.type}" for field in SCHEMA_WITH_HEADERS) == text
+    assert all(field.nullable for field in SCHEMA_WITH_HEADERS)
+    assert SCHEMA_WITH_HEADERS.remove(7).equals(SCHEMA)
+
+
+def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut():
+    sizes = [4, 4, 4, 25, 3]
+    encoded, offset = [], 0
+    for size in sizes:
+        encoded.append(encode_batch([(None, b"v", ())] * size, base_offset=offset, timestamp_ms=0))
+        offset += size
+    found = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=99, rows_per_batch=10)
+    assert [batch.num_rows for batch in found] == [8, 4, 10, 10, 5, 3]
+
+
+def test_rows_leave_before_their_bytes_become_too_many(monkeypatch):
+    monkeypatch.setattr(rows, "GROUP_BYTES", 1000)
+    encoded = [encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0) for n in (1, 1, 1, 9, 1)]
+    found = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=999)
+    assert [batch.num_rows for batch in found] == [2, 1, 9, 1]
+
+
+def test_a_batch_cut_off_at_the_end_and_an_empty_fetch_give_no_rows():
+    batch = encode_batch([(b"k", b"v", ())], timestamp_ms=0)
+    assert arrow_rows(b"") == []
+    assert arrow_rows([]) == []
+    assert arrow_rows(batch + batch[:-1]) == expected_rows([batch])
+
+
+def test_a_buffer_may_be_overwritten_once_the_next_is_asked_for():
+    encoded = [encode_batch([(b"%d" % i, b"v" * 50, ())] * 5, base_offset=5 * i, timestamp_ms=i) for i in range(3)]
+
+    def reused():
+        room = bytearray(len(encoded[0]))
+        for batch in encoded:
+            room[:] = batch
+            yield memoryview(room)
+
+    assert arrow_rows(reused()) == expected_rows(encoded)
+
+
+def test_columns_grow_within_one_table():
+    encoded = [
+        encode_batch([(bytes(n), bytes(2 * n), (("h" * n, bytes(n)),) * 3)] * 4, base_offset=n, timestamp_ms=0)
+        for n in (1, 5, 300, 70, 9000, 2)
+    ]
+    assert arrow_rows(encoded) == expected_rows(encoded)
+
+
+def test_an_error_names_topic_partition_and_offset():
+    good = encode_batch([(b"k", b"v", ())] * 7, timestamp_ms=0)
+    bad = bytearray(encode_batch([(b"k", b"v", ())] * 7, base_offset=7, timestamp_ms=0))
+    bad[-1] ^= 1
+    with pytest.raises(DecodeError, match=r"^tést-3 at offset 7: the record batch at offset 7 has a wrong CRC$"):
+        arrow_rows([good, bad])
+
+
+@pytest.mark.parametrize(
+    "records, attributes",
+    [
+        ([Record(0, 1 << 62, None, None)], 0),
+        ([Record(0, -(1 << 62), None, None)], 8),
+        ([Record(0, (1 << 63) - 1, None, None), Record(1, 0, None, None)], 0),
+    ],
+)
+def test_a_time_beyond_microseconds_is_refused(records, attributes):
+    batch = encode_records(records, base_offset=0, attributes=attributes)
+    assert decode_batch(batch)
+    with pytest.raises(DecodeError, match="does not fit a timestamp"):
+        arrow_rows(batch)
+
+
+def test_offsets_beyond_the_largest_are_refused():
+    batch = encode_batch([(None, None, ())] * 2, base_offset=(1 << 63) - 1, timestamp_ms=0)
+    with pytest.raises(DecodeError, match="at the offsets"):
+        arrow_rows(batch, (0, (1 << 63) - 1))
+
+
+def test_a_count_that_the_bytes_cannot_hold_takes_no_memory():
+    header = struct.pack(">hiqqqhii", 0, (1 << 31) - 2, 0, 0, -1, -1, -1, (1 << 31) - 1)
+    batch = struct.pack(">qiibI", 0, 49, 0, 2, crc32c(header)) + header
+    with pytest.raises(DecodeError, match="records in 0 bytes"):
+        arrow_rows(batch)
+
+
+@pytest.mark.parametrize("headers", [False, True])
+@settings(max_examples=1500, deadline=None)
+@given(
+    data=st.data(), codec=st.sampled_from([0, 0, 0, 1, 2, 3, 4]), triples=st.lists(st.tuples(OCTETS, OCTETS, HEADERS), max_size=5)
+)
+def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(headers, data, codec, triples):
+    batch = bytearray(encode_batch(triples, timestamp_ms=5, compression=codec))
+    for _ in range(data.draw(st.integers(1, 4))):
+        batch[data.draw(st.integers(21, len(batch) - 1))] = data.draw(st.integers(0, 255))
+    batch = batch[: data.draw(st.integers(61, len(batch)))]
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[17:21] = crc32c(batch[21:]).to_bytes(4, "big")
+    try:
+        found = arrow_rows(batch, headers=headers)
+    except DecodeError:
+        return
+    try:
+        assert found == expected_rows([batch], headers=headers)
+    except DecodeError as error:
+        assert not headers and "not UTF-8" in str(error), "the kernel read what the plain decoder refuses"
+
+
+@settings(max_examples=1500, deadline=None)
+@given(body=st.binary(max_size=60), count=st.integers(0, 4))
+def test_arbitrary_bytes_never_make_the_kernel_write_past_its_columns(body, count):
+    """The columns have exactly the promised room, between guards that must keep their values."""
+    octets = np.frombuffer(body, np.uint8)
+    keys, values = np.full((2, len(body) + 32), 0xA5, np.uint8)
+    longs, ints = np.full((2, count + 4), -77, np.int64), np.full((5, count + 5), -77, np.int32)
+    ints[:2, 0] = 0
+    bits, tally = np.full((2, 2), 0xFF, np.uint8), np.zeros(9, np.int64)
+    facts = (count, 0, 1 << 20, 0, 0, 0, 1 << 40)
+    if not kernels.decode_records(octets, facts, longs, ints, bits, keys, values, tally):
+        assert tally[kernels.ROWS] == 0
+    assert (keys[len(body) :] == 0xA5).all() and (values[len(body) :] == 0xA5).all()
+    assert (longs[:, count:] == -77).all() and (ints[:, count + 1 :] == -77).all()
