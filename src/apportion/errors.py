@@ -187,3 +187,7 @@ class Refused(Exception):
 
 class DecodeError(ValueError):
     """The bytes are not the message that they claim to be; the sentence names the message and the field."""
+
+
+class EncodeError(ValueError):
+    """A value cannot be said in the version that it was to be written in; the sentence names the message and the field."""

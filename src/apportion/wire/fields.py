@@ -9,11 +9,11 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from inspect import get_annotations
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 FOREVER = 32767
-REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
-"""The default of a field that has none of its own: the zero of its type."""
+ZERO: Any = type("Zero", (), {"__repr__": lambda self: "ZERO"})()
+"""Stands for the default of a struct until its class is known: that class with all its own defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,6 @@ class Field:
     until: int = FOREVER
     nullable: int = FOREVER + 1  # first version in which null is a value
     tag: int | None = None  # a tagged field of flexible versions
-    tagged_since: int = 0
     ignorable: bool = False
     element: "type[Any] | Field | None" = None  # an array's element, or the class of a struct
     name: str = ""
@@ -50,7 +49,7 @@ def _scalar(kind: str, zero: Any) -> Any:
         ignorable: bool = False,
         nullable: int = FOREVER + 1,
     ) -> Any:
-        return Field(kind, default, since, until, nullable, tag, since, ignorable)
+        return Field(kind, default, since, until, nullable, tag, ignorable)
 
     declare.__doc__ = f"A field of Kafka's type {kind}."
     declare.__name__ = kind
@@ -82,7 +81,7 @@ def array(
     ignorable: bool = False,
 ) -> Any:
     """A tuple of `element`: a message class, or a scalar such as `int32()`."""
-    return Field("array", default, since, until, nullable, tag, since, ignorable, element)
+    return Field("array", default, since, until, nullable, tag, ignorable, element)
 
 
 def struct(
@@ -90,13 +89,13 @@ def struct(
     *,
     since: int = 0,
     until: int = FOREVER,
-    default: Any = REQUIRED,
+    default: Any = ZERO,
     nullable: int = FOREVER + 1,
     tag: int | None = None,
     ignorable: bool = False,
 ) -> Any:
-    """One value of another message class; its default is that class with all defaults, or None where given."""
-    return Field("struct", default, since, until, nullable, tag, since, ignorable, element)
+    """One value of another message class; its default is one value of that class with all defaults, or None where given."""
+    return Field("struct", default, since, until, nullable, tag, ignorable, element)
 
 
 C = TypeVar("C", bound=type)
@@ -115,7 +114,7 @@ def message(
     """
 
     def declare(cls: Any) -> Any:
-        fields = tuple(replace(getattr(cls, name), name=name) for name in get_annotations(cls))
+        fields = tuple(_settled(name, getattr(cls, name)) for name in get_annotations(cls))
         body = {
             "__slots__": tuple(field.name for field in fields),
             "__doc__": cls.__doc__,
@@ -137,22 +136,18 @@ def message(
     return declare
 
 
+def _settled(name: str, field: Field) -> Field:
+    """The field with its name and its true default, which all values share."""
+    default = cast(Any, field.element)() if field.default is ZERO else field.default
+    return replace(field, name=name, default=default)
+
+
 def _initialiser(fields: tuple[Field, ...]) -> Any:
     """An `__init__` that takes every field by keyword and has nothing to loop over."""
-    names: dict[str, Any] = {}
-    arguments, lines = [], []
-    for field in fields:
-        if field.default is REQUIRED:
-            names[f"new_{field.name}"] = field.element
-            names["REQUIRED"] = REQUIRED
-            arguments.append(f"{field.name}=REQUIRED")
-            lines.append(f"    self.{field.name} = new_{field.name}() if {field.name} is REQUIRED else {field.name}")
-        else:
-            names[f"default_{field.name}"] = field.default
-            arguments.append(f"{field.name}=default_{field.name}")
-            lines.append(f"    self.{field.name} = {field.name}")
-    star = "*, " if fields else ""
-    exec(f"def __init__(self, {star}{', '.join(arguments)}):\n" + ("\n".join(lines) or "    pass"), names)
+    names = {f"default_{field.name}": field.default for field in fields}
+    arguments = ", ".join(f"{field.name}=default_{field.name}" for field in fields)
+    lines = [f"    self.{field.name} = {field.name}" for field in fields] or ["    pass"]
+    exec(f"def __init__(self, {'*, ' if fields else ''}{arguments}):\n" + "\n".join(lines), names)
     return names["__init__"]
 
 

@@ -1,0 +1,111 @@
+"""Frames of a connection: four bytes of length, a header that says what comes, and the message itself.
+
+A request's header has version 1, or version 2 (with tagged fields) before a flexible message; a response's 0, or 1.
+"""
+
+from struct import Struct
+
+from apportion.errors import DecodeError
+from apportion.wire.codec import Buffer, Part, joined
+from apportion.wire.reading import skip_tags
+from apportion.wire.source import Malformed
+
+_SIZE = Struct(">i")
+_REQUEST = Struct(">hhih")  # API key, version, correlation id, length of the client id
+_CORRELATION = Struct(">i")
+_RESPONSE = Struct(">ii")  # size, correlation id
+
+
+class Frames:
+    """Splits what a connection receives into frames, none of them longer than `limit` bytes."""
+
+    __slots__ = ("_limit", "_rest")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes, without their lengths; what is left is kept for the next call.
+
+        DecodeError for a negative length or one above the limit, before any of that frame is kept.
+        """
+        rest = self._rest
+        whole: bytes | bytearray = data
+        if rest:
+            rest += data
+            whole = rest
+        frames = []
+        position, end = 0, len(whole)
+        while end - position >= 4:
+            (size,) = _SIZE.unpack_from(whole, position)
+            if not 0 <= size <= self._limit:
+                raise DecodeError(f"a frame says that it has {size} bytes, and {self._limit} are allowed")
+            if end - position - 4 < size:
+                break
+            frames.append(bytes(whole[position + 4 : position + 4 + size]))
+            position += 4 + size
+        if whole is rest:
+            del rest[:position]
+        else:
+            rest += whole[position:]
+        return frames
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much of an unfinished frame is kept."""
+        return len(self._rest)
+
+
+def request_key(frame: Buffer) -> tuple[int, int, int]:
+    """The API key, the version and the correlation id of a request."""
+    if len(frame) < _REQUEST.size:
+        raise DecodeError(f"a request of {len(frame)} bytes is shorter than its header")
+    key, version, correlation_id, _ = _REQUEST.unpack_from(frame)
+    return key, version, correlation_id
+
+
+def request_caller(frame: Buffer, flexible: bool) -> tuple[str, int]:
+    """The client id of a request ("" for null), and where its body begins."""
+    size = _REQUEST.unpack_from(frame)[3]
+    end = _REQUEST.size + max(size, 0)
+    if size < -1 or end > len(frame):
+        raise DecodeError(f"a request's header says that its client id has {size} bytes")
+    try:
+        client_id = str(frame[_REQUEST.size : end], "utf-8")
+    except UnicodeDecodeError:
+        raise DecodeError("a request's client id is not UTF-8") from None
+    return client_id, after_tags(frame, end) if flexible else end
+
+
+def after_tags(frame: Buffer, position: int) -> int:
+    """Where the body begins, behind a header's tagged fields: nobody has defined any that matter here."""
+    try:
+        count = frame[position]
+        return skip_tags(frame, position + 1, len(frame), count) if count else position + 1
+    except (IndexError, Malformed) as error:
+        raise DecodeError(f"a header's tagged fields are wrong: {error}") from None
+
+
+def framed_request(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes) -> bytes:
+    """A request with its header and its length."""
+    caller = b"" if client_id is None else client_id.encode()
+    header = _REQUEST.pack(key, version, correlation_id, -1 if client_id is None else len(caller))
+    tags = b"\0" if flexible else b""
+    return b"".join((_SIZE.pack(len(header) + len(caller) + len(tags) + len(body)), header, caller, tags, body))
+
+
+def framed_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
+    """A response with its header and its length; `parts` begins with a place that is free for them."""
+    size = sum(map(len, parts)) - len(parts[0]) + 4 + flexible
+    header = _RESPONSE.pack(size, correlation_id)
+    parts[0] = header + b"\0" if flexible else header
+    return joined(parts)
+
+
+def response_body(frame: Buffer, flexible: bool) -> tuple[int, int]:
+    """The correlation id of a response, and where its body begins."""
+    if len(frame) < _CORRELATION.size:
+        raise DecodeError(f"a response of {len(frame)} bytes is shorter than its header")
+    (correlation_id,) = _CORRELATION.unpack_from(frame)
+    return correlation_id, after_tags(frame, 4) if flexible else 4

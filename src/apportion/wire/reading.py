@@ -1,0 +1,209 @@
+"""Makes the reader of one message class in one version: a Python function that knows nothing else, and so loops over nothing.
+
+A reader is called with (buffer, position, end of buffer) and returns (value, position after it). It never takes a length on trust:
+a length is compared with what is left before anything is made of it. It fails with IndexError, struct.error, UnicodeDecodeError
+or Malformed, which `codec` turns into one sentence.
+"""
+
+from struct import Struct, unpack_from
+from typing import Any
+
+from apportion.wire.fields import Field
+from apportion.wire.source import FORMATS, INTEGERS, Malformed, Source, fields_of, smallest_field, smallest_size
+
+ARRAYS_BY_COUNT = 33
+
+
+def more(buffer: Any, position: int, byte: int) -> tuple[int, int]:
+    """The unsigned varint that began with `byte`, the last one before `position`, and the position after it."""
+    value, shift = byte & 0x7F, 7
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise Malformed("a varint has more than five bytes")
+    if value > 0xFFFF_FFFF:
+        raise Malformed("a varint has more than 32 bits")
+    return value, position
+
+
+def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
+    """The position after `count` tagged fields that nobody here knows."""
+    if count > 0x7F:
+        count, position = more(buffer, position, count)
+    for _ in range(count):
+        tag = buffer[position]
+        position += 1
+        if tag > 0x7F:
+            tag, position = more(buffer, position, tag)
+        size = buffer[position]
+        position += 1
+        if size > 0x7F:
+            size, position = more(buffer, position, size)
+        position += size
+        if position > end:
+            raise Malformed(f"tagged field {tag} ends too soon")
+    return position
+
+
+def short(size: int, left: int) -> Malformed:
+    """Somebody says a length that cannot be."""
+    return Malformed(f"it says {size} where {left} bytes are left")
+
+
+NAMES = {"more": more, "skip_tags": skip_tags, "short": short, "Malformed": Malformed, "unpack_from": unpack_from}
+
+
+class _Reader(Source):
+    """A reader in the making; see `reader_of`."""
+
+    def __init__(self, cls: Any, version: int) -> None:
+        super().__init__("read", cls, version, "def read(b, p, end):", NAMES)
+        self.add("new = object.__new__")
+
+    def fixed_run(self, codes: str, expressions: list[str]) -> None:
+        """Read the run with one struct, or one byte by its index."""
+        if codes == "B":
+            self.place(f"{expressions[0]} = b[p]; p += 1")
+        else:
+            packing = self.packing(codes)
+            targets = ", ".join(expressions)
+            self.place(f"{targets}, = {self.bind(packing.unpack_from)}(b, p); p += {packing.size}")
+
+    def structure(self, cls: Any, target: str) -> None:
+        """`target` becomes a new value of `cls`."""
+        self.place(f"{target} = new({self.bind(cls)})")
+        for field in cls.__fields__:
+            if field.tag is not None or not field.is_in(self.version):
+                self.place(f"{target}.{field.name} = {self.bind(field.default)}")
+        for field in cls.__fields__:
+            if field.tag is None and field.is_in(self.version):
+                with self.about(field):
+                    self.field(field, f"{target}.{field.name}")
+        if self.flexible:
+            self.tagged(cls, target)
+
+    def field(self, field: Field, target: str) -> None:
+        """`target` becomes the value of one field."""
+        if field.kind in FORMATS:
+            self.fixed(FORMATS[field.kind], target)
+        elif field.kind == "struct":
+            self.nested(field, target)
+        elif field.kind == "array":
+            self.array(field, target)
+        else:
+            self.run_of_bytes(field, target)
+
+    def nested(self, field: Field, target: str) -> None:
+        """`target` becomes another message, or null."""
+        inner = self.fresh("o")
+        if not field.is_nullable(self.version):
+            self.structure(field.element, inner)
+            self.place(f"{target} = {inner}")
+            return
+        presence = self.fresh("n")
+        self.fixed("b", presence)
+        with self.block(f"if {presence} == 1:"):
+            self.structure(field.element, inner)
+            self.add(f"{target} = {inner}")
+        with self.block(f"elif {presence} == -1:"):
+            self.add(f"{target} = None")
+        with self.block("else:"):
+            self.add(f"raise Malformed(f'it says {{{presence}}} where 1 is a value and -1 is null')")
+
+    def length(self, field: Field, target: str) -> str:
+        """A name for the length that comes next; null is dealt with and what is added now stands where there is a value."""
+        size = self.fresh("n")
+        if self.flexible:
+            self.fixed("B", size)
+            with self.block(f"if {size} > 127:"):
+                self.add(f"{size}, p = more(b, p, {size})")
+            self.add(f"{size} -= 1")
+        else:
+            self.fixed("h" if field.kind == "string" else "i", size)
+        with self.block(f"if {size} < 0:"):
+            if field.is_nullable(self.version):
+                if not self.flexible:
+                    self.add(f"if {size} != -1: raise short({size}, end - p)")
+                self.add(f"{target} = None")
+            else:
+                self.add("raise Malformed('it is null')")
+        return size
+
+    def run_of_bytes(self, field: Field, target: str) -> None:
+        """`target` becomes a string, or a view of bytes, or null."""
+        size = self.length(field, target)
+        with self.unless_null(field):
+            self.add(f"e = p + {size}", f"if e > end: raise short({size}, end - p)")
+            slice_ = "str(b[p:e], 'utf-8')" if field.kind == "string" else "memoryview(b)[p:e]"
+            self.add(f"{target} = {slice_}; p = e")
+
+    def array(self, field: Field, target: str) -> None:
+        """`target` becomes a tuple, or null."""
+        count = self.length(field, target)
+        element = field.element
+        with self.unless_null(field):
+            if isinstance(element, Field):
+                size = smallest_field(element, self.version, self.flexible)
+            else:
+                size = smallest_size(fields_of(field), self.version, self.flexible)
+            assert size > 0, f"an element of {field.name} takes no bytes"
+            self.add(f"if {count} * {size} > end - p: raise short({count}, end - p)")
+            if isinstance(element, Field) and element.kind in INTEGERS:
+                self.numbers(FORMATS[element.kind], size, count, target)
+            else:
+                self.elements(element, count, target)
+
+    def numbers(self, code: str, size: int, count: str, target: str) -> None:
+        """`target` becomes a tuple of integers, all read at once."""
+        few = self.bind(tuple(Struct(f">{n}{code}").unpack_from for n in range(ARRAYS_BY_COUNT)))
+        many = f"unpack_from(f'>{{{count}}}{code}', b, p)"
+        self.add(f"{target} = {few}[{count}](b, p) if {count} < {ARRAYS_BY_COUNT} else {many}", f"p += {count} * {size}")
+
+    def elements(self, element: Any, count: str, target: str) -> None:
+        """`target` becomes a tuple of what is read one by one."""
+        items, item = self.fresh("l"), self.fresh("o")
+        self.add(f"{items} = []")
+        with self.block(f"for _ in range({count}):"):
+            if isinstance(element, Field):
+                self.field(element, item)
+            else:
+                self.structure(element, item)
+            self.add(f"{items}.append({item})")
+        self.add(f"{target} = tuple({items})")
+
+    def tagged(self, cls: Any, target: str) -> None:
+        """The tagged fields of a struct are read; those that nobody knows are passed over."""
+        known = [field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)]
+        count = self.fresh("t")
+        self.fixed("B", count)
+        with self.block(f"if {count}:"):
+            if not known:
+                self.add(f"p = skip_tags(b, p, end, {count})")
+                return
+            tag, size, stop = self.fresh("k"), self.fresh("s"), self.fresh("q")
+            self.add(f"if {count} > 127: {count}, p = more(b, p, {count})")
+            with self.block(f"for _ in range({count}):"):
+                self.add(f"{tag} = b[p]; p += 1", f"if {tag} > 127: {tag}, p = more(b, p, {tag})")
+                self.add(f"{size} = b[p]; p += 1", f"if {size} > 127: {size}, p = more(b, p, {size})")
+                self.add(f"{stop} = p + {size}", f"if {stop} > end: raise short({size}, end - p)")
+                word = "if"
+                for field in known:
+                    with self.block(f"{word} {tag} == {field.tag}:"), self.about(field):
+                        self.field(field, f"{target}.{field.name}")
+                        self.add(f"if p != {stop}: raise Malformed(f'it says {{{size}}} bytes, which is not what it takes')")
+                    word = "elif"
+                with self.block("else:"):
+                    self.add(f"p = {stop}")
+
+
+def reader_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
+    """The reader of `cls` in that version, and the field that each of its lines is about."""
+    making = _Reader(cls, version)
+    making.structure(cls, "o")
+    making.add("return o, p")
+    return making.compiled()

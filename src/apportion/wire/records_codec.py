@@ -1,0 +1,51 @@
+"""Records of `__consumer_offsets`: a key is its type and its fields, a value its version and its fields.
+
+A key of a type that nobody here knows is skipped, as Kafka does: a newer coordinator may have written it.
+"""
+
+from struct import Struct
+from typing import Any
+
+from apportion.errors import DecodeError
+from apportion.wire.codec import Buffer, read_whole, write
+from apportion.wire.messages import group_records
+
+_NUMBER = Struct(">h")
+
+_MESSAGES = [kind for name, kind in sorted(vars(group_records).items()) if hasattr(kind, "__key__") and name[0].isupper()]
+_KEYS: dict[int, Any] = {kind.__key__: kind for kind in _MESSAGES if kind.__type__ == "key"}
+_VALUES: dict[int, Any] = {kind.__key__: kind for kind in _MESSAGES if kind.__type__ == "value"}
+_KEYS[0] = group_records.OffsetCommitKey  # the type that very old brokers wrote
+_VALUE_OF: dict[Any, Any] = {key: _VALUES[key.__key__] for key in _KEYS.values()}
+
+WRITTEN_VERSIONS = {group_records.OffsetCommitValue: 3, group_records.GroupMetadataValue: 3}
+"""The version that a value is written in where it is not the newest: older brokers cannot skip a flexible one."""
+
+
+def encode_key(key: Any) -> bytes:
+    """The key as it stands in the log."""
+    return _NUMBER.pack(key.__key__) + write(key, 0)
+
+
+def encode_value(value: Any, version: int | None = None) -> bytes:
+    """The value as it stands in the log, in the version that is usually written or in the given one."""
+    chosen = WRITTEN_VERSIONS.get(value.__class__, value.__versions__[-1]) if version is None else version
+    return _NUMBER.pack(chosen) + write(value, chosen)
+
+
+def decode_key(data: Buffer) -> Any | None:
+    """The key in `data`; None if its type is unknown."""
+    kind = _KEYS.get(_number(data, "key"))
+    return None if kind is None else read_whole(kind, 0, data, 2)
+
+
+def decode_value(key: Any, data: Buffer) -> Any:
+    """The value in `data` that belongs to `key`."""
+    return read_whole(_VALUE_OF[key.__class__], _number(data, "value"), data, 2)
+
+
+def _number(data: Buffer, what: str) -> int:
+    if len(data) < 2:
+        raise DecodeError(f"a record's {what} has {len(data)} bytes")
+    number: int = _NUMBER.unpack_from(data)[0]
+    return number

@@ -1,0 +1,152 @@
+"""The one list of APIs, and requests and responses as whole frames.
+
+A frame of an API or a version that is not in the list is a `DecodeError`, but for ApiVersions: a client that asks in a version from
+the future has to be told what there is, in version 0.
+"""
+
+from typing import Any, NamedTuple
+
+from apportion.errors import Code, DecodeError
+from apportion.wire.codec import Buffer, Part, read_whole, write, write_onto
+from apportion.wire.frames import (
+    framed_request,
+    framed_response,
+    request_caller,
+    request_key,
+    response_body,
+)
+from apportion.wire.messages import (
+    api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+)
+
+
+class Api(NamedTuple):
+    """One API: its number, its name, its two messages and the versions in which both can be spoken."""
+
+    key: int
+    name: str
+    request: Any
+    response: Any
+    versions: range
+    flexible: int
+    """The first flexible version."""
+
+    def has_flexible_answer(self, version: int) -> bool:
+        """True where the answer's header ends in tagged fields; never for ApiVersions, whose client cannot know yet."""
+        return version >= self.flexible and self.key != API_VERSIONS
+
+
+class Incoming(NamedTuple):
+    """A request as it came. `body` is None for ApiVersions in an unknown version: answer `versions(...)` in version 0."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str
+    body: Any
+
+
+API_VERSIONS = 18
+
+
+def _api(module: Any) -> Api:
+    name = "".join(word.capitalize() for word in module.__name__.rpartition(".")[2].split("_"))
+    request, response = getattr(module, name + "Request"), getattr(module, name + "Response")
+    return Api(request.__key__, name, request, response, request.__versions__, request.__flexible__)
+
+
+APIS: dict[int, Api] = {
+    api.key: api
+    for api in (
+        _api(produce),
+        _api(fetch),
+        _api(list_offsets),
+        _api(metadata),
+        _api(offset_commit),
+        _api(offset_fetch),
+        _api(find_coordinator),
+        _api(list_groups),
+        _api(api_versions),
+        _api(create_topics),
+        _api(delete_topics),
+        _api(init_producer_id),
+        _api(offset_for_leader_epoch),
+        _api(describe_configs),
+        _api(create_partitions),
+        _api(delete_groups),
+        _api(offset_delete),
+        _api(describe_cluster),
+        _api(consumer_group_heartbeat),
+        _api(consumer_group_describe),
+    )
+}
+"""All APIs by their keys."""
+
+_BY_REQUEST = {api.request: api for api in APIS.values()}
+
+
+def api_of(request_class: Any) -> Api:
+    """The API whose requests are of that class."""
+    return _BY_REQUEST[request_class]
+
+
+def decode_request(frame: Buffer) -> Incoming:
+    """The request in `frame`; its bytes and records are views of it. DecodeError says what is wrong with it."""
+    key, version, correlation_id = request_key(frame)
+    api = APIS.get(key)
+    if api is None:
+        raise DecodeError(f"a request has API key {key}, which is unknown here")
+    if version not in api.versions:
+        if key == API_VERSIONS:
+            return Incoming(api, version, correlation_id, "", None)
+        raise DecodeError(f"{api.name} has versions {api.versions[0]} to {api.versions[-1]} here, and a request has {version}")
+    client_id, offset = request_caller(frame, version >= api.flexible)
+    return Incoming(api, version, correlation_id, client_id, read_whole(api.request, version, frame, offset))
+
+
+def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
+    """The frame of an answer, its length included, in one piece or (with long records) in several."""
+    parts: list[Part] = [b""]
+    write_onto(parts, body, version)
+    return framed_response(correlation_id, api.has_flexible_answer(version), parts)
+
+
+def encode_request(body: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The frame of a request, its length included."""
+    api = api_of(body.__class__)
+    return framed_request(api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version))
+
+
+def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[int, Any]:
+    """The correlation id and the answer in `frame`, to a request of that class and version."""
+    api = api_of(request_class)
+    correlation_id, offset = response_body(frame, api.has_flexible_answer(version))
+    return correlation_id, read_whole(api.response, version, frame, offset)
+
+
+def versions(error: Code = Code.NONE, **fields: Any) -> api_versions.ApiVersionsResponse:
+    """The answer to ApiVersions: everything in the list. `error` is UNSUPPORTED_VERSION for a request without a body."""
+    keys = tuple(
+        api_versions.ApiVersion(api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1])
+        for api in sorted(APIS.values())
+    )
+    return api_versions.ApiVersionsResponse(error_code=error, api_keys=keys, **fields)

@@ -1,0 +1,166 @@
+"""Makes the writer of one message class in one version: a Python function that knows nothing else, and so loops over nothing.
+
+A writer is called with (value, append) and hands its parts, in order, to `append`. It refuses a value that the version cannot
+say: null where there is none, or anything but the default in a field that the version does not have and that may not be ignored.
+"""
+
+from struct import Struct, pack
+from typing import Any
+
+from apportion.wire.fields import Field
+from apportion.wire.source import FORMATS, INTEGERS, Malformed, Source
+
+ARRAYS_BY_COUNT = 33
+ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
+"""The varints of one byte, by value."""
+
+
+def varint(value: int) -> bytes:
+    """`value` as an unsigned varint."""
+    if value < 0x80:
+        return ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+NAMES = {"varint": varint, "pack": pack, "Malformed": Malformed, "ONE_BYTE": ONE_BYTE}
+
+
+class _Writer(Source):
+    """A writer in the making; see `writer_of`."""
+
+    def __init__(self, cls: Any, version: int) -> None:
+        super().__init__("write", cls, version, "def write(o, a):", NAMES)
+        self.sink = "a"
+
+    def fixed_run(self, codes: str, expressions: list[str]) -> None:
+        """Write the run with one struct, or as it is where all of it is known now."""
+        packing = self.packing(codes)
+        if all(expression.lstrip("-").isdigit() for expression in expressions):
+            constant = packing.pack(*(int(expression) for expression in expressions))
+            self.place(f"{self.sink}({self.bind(constant)})")
+        else:
+            self.place(f"{self.sink}({self.bind(packing.pack)}({', '.join(expressions)}))")
+
+    def structure(self, cls: Any, source: str) -> None:
+        """Every field of `source`, which is a value of `cls`, is written."""
+        for field in cls.__fields__:
+            with self.about(field):
+                if not field.is_in(self.version):
+                    self.absent(field, f"{source}.{field.name}")
+                elif field.tag is None:
+                    self.field(field, f"{source}.{field.name}")
+        if self.flexible:
+            self.tagged(cls, source)
+
+    def absent(self, field: Field, source: str) -> None:
+        """A field that this version cannot say must not say anything."""
+        if not field.ignorable:
+            self.place(f"if {self.differs(field, source)}: raise Malformed('this version has no such field')")
+
+    def differs(self, field: Field, source: str) -> str:
+        """A condition: the field is not at its default."""
+        if field.default is None:
+            return f"{source} is not None"
+        if not field.default and not field.is_nullable(self.version):
+            return source
+        default = self.bind(field.default)
+        return f"{source} is not {default} and {source} != {default}"
+
+    def field(self, field: Field, source: str) -> None:
+        """One field is written."""
+        if field.kind in FORMATS:
+            self.fixed(FORMATS[field.kind], source)
+            return
+        nullable = field.is_nullable(self.version)
+        if field.kind == "struct" and not nullable:
+            self.structure(field.element, source)
+            return
+        value = self.fresh("v")
+        self.add(f"{value} = {source}")
+        if nullable:
+            with self.block(f"if {value} is None:"):
+                self.null(field)
+        with self.unless_null(field):
+            if field.kind == "struct":
+                self.fixed("b", "1")
+                self.structure(field.element, value)
+            elif field.kind == "array":
+                self.array(field, value)
+            else:
+                self.run_of_bytes(field, value)
+
+    def null(self, field: Field) -> None:
+        """Null is written."""
+        if field.kind == "struct":
+            self.fixed("b", "-1")
+        elif self.flexible:
+            self.fixed("B", "0")
+        else:
+            self.fixed("h" if field.kind == "string" else "i", "-1")
+
+    def length(self, field: Field, value: str) -> str:
+        """The length of `value` is written; the name that it has."""
+        size = self.fresh("n")
+        if self.flexible:
+            self.add(f"{size} = len({value}) + 1", f"{self.sink}(ONE_BYTE[{size}] if {size} < 128 else varint({size}))")
+        else:
+            self.add(f"{size} = len({value})")
+            self.fixed("h" if field.kind == "string" else "i", size)
+        return size
+
+    def run_of_bytes(self, field: Field, value: str) -> None:
+        """A string, or bytes, are written."""
+        if field.kind == "string":
+            self.add(f"{value} = {value}.encode()")
+        self.length(field, value)
+        self.add(f"{self.sink}({value})")
+
+    def array(self, field: Field, value: str) -> None:
+        """A tuple is written."""
+        element = field.element
+        size = self.length(field, value)
+        if isinstance(element, Field) and element.kind in INTEGERS:
+            code = FORMATS[element.kind]
+            few = self.bind(tuple(Struct(f">{n}{code}").pack for n in range(ARRAYS_BY_COUNT + 1)))
+            count = f"{size} - 1" if self.flexible else size
+            many = f"pack(f'>{{{count}}}{code}', *{value})"
+            self.add(f"{self.sink}({few}[{count}](*{value}) if {size} <= {ARRAYS_BY_COUNT} else {many})")
+            return
+        item = self.fresh("o")
+        with self.block(f"for {item} in {value}:"):
+            if isinstance(element, Field):
+                self.field(element, item)
+            else:
+                self.structure(element, item)
+
+    def tagged(self, cls: Any, source: str) -> None:
+        """The tagged fields that are not at their defaults are written in the order of their tags."""
+        known = [field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)]
+        if not known:
+            self.fixed("B", "0")
+            return
+        said, outer = self.fresh("t"), self.sink
+        self.add(f"{said} = []")
+        for field in sorted(known, key=lambda field: field.tag or 0):
+            parts, body, value = self.fresh("w"), self.fresh("s"), f"{source}.{field.name}"
+            with self.about(field), self.block(f"if {self.differs(field, value)}:"):
+                self.sink = self.fresh("a")
+                self.add(f"{parts} = []; {self.sink} = {parts}.append")
+                self.field(field, value)
+                self.add(f"{body} = b''.join({parts})")
+                self.sink = outer
+                self.add(f"{said}.append({self.bind(varint(field.tag or 0))} + varint(len({body})) + {body})")
+        self.add(f"{self.sink}(varint(len({said})) + b''.join({said}))")
+
+
+def writer_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
+    """The writer of `cls` in that version, and the field that each of its lines is about."""
+    making = _Writer(cls, version)
+    making.structure(cls, "o")
+    making.add("return")
+    return making.compiled()
