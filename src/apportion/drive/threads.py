@@ -1,8 +1,8 @@
 """Drives a Machine on a daemon thread, and its blocking errands on a second one.
 
-`ThreadDriver.post` hands an event over from any thread. The first thread steps the machine, and what must not wait is done there at once;
-an action that has to wait for somebody else becomes an errand, whose outcome is the next event. So a machine's own deadlines are
-kept while an errand blocks. Nothing here knows what a member is.
+`ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and does at once what need not
+wait; an action that waits for somebody else becomes an errand, whose outcome is the next event. So a machine's own deadlines
+are kept while an errand blocks. Nothing here knows what a member is.
 """
 
 import threading

@@ -232,9 +232,7 @@ class ConsumerMember:
         if self.state in SILENT or self.state is State.LEAVING:
             return
         limit = self.settings.poll_limit_ms
-        actions.append(
-            Note("warning", f"member {self.settings.member_id} leaves: its owner did not come back within {limit} ms")
-        )
+        actions.append(Note("warning", f"member {self.settings.member_id} leaves: its owner did not come back within {limit} ms"))
         actions.append(Lost(self._lives, self._owned))
         self._owned, self._target = (), None
         self._goes_stale = True

@@ -1,0 +1,361 @@
+"""The verbs of a cluster: read and write logs, look up offsets, keep a group's offsets, make topics.
+
+Each verb retries what `member/reactions.py` calls retriable until its patience is over, and then raises what stood in the way:
+`Refused` with Kafka's code, or `Disconnected`. Safe for several threads.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from apportion.client.connection import Disconnected
+from apportion.client.routing import Leader, Patience, Routes
+from apportion.client.visible import visible
+from apportion.errors import Code, Refused
+from apportion.member.commits import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.reactions import Reaction, reaction
+from apportion.member.spans import Place
+from apportion.topics import Topic
+from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+EARLIEST, LATEST = -2, -1
+FETCH_BYTES = 8 << 20
+BROKER_RESOURCE = 4
+V = TypeVar("V")
+
+
+class Fetch(NamedTuple):
+    """What one partition answered. batches: visible data; the first may begin below the position that was asked for.
+
+    next_offset: the position to ask for next. log_start, stable_end: the bounds of what can be read now.
+    code: OFFSET_OUT_OF_RANGE, or a code that may go away (the position stays); NONE otherwise.
+    """
+
+    batches: tuple[memoryview, ...]
+    next_offset: int
+    log_start: int
+    stable_end: int
+    code: Code
+
+
+class Cluster(Routes):
+    """A Kafka cluster, ours or Apache's, as a client sees it. Nothing is connected before the first verb."""
+
+    # offsets of logs
+
+    def list_offsets(self, places: Iterable[Place], when: int, *, patience_ms: int | None = None) -> dict[Place, int]:
+        """For each place the offset at `when`: EARLIEST, LATEST (the last stable offset), or of the first record at or after
+        that time in ms (-1 if there is none)."""
+        patience = Patience(self.timeout_ms if patience_ms is None else patience_ms)
+        found: dict[Place, int] = {}
+        left = dict.fromkeys(places)
+        while left:
+            failure = self._by_leader(left, lambda node, asked: self._list_offsets(node, asked, when, found, patience.left_ms()))
+            left = dict.fromkeys(place for place in left if place not in found)
+            if left:
+                patience.pause(failure or Refused(Code.UNKNOWN_SERVER_ERROR, "the broker left partitions out of its answer"))
+        return found
+
+    def _list_offsets(
+        self, node: int, asked: dict[Place, Leader], when: int, found: dict[Place, int], timeout_ms: int
+    ) -> Refused | None:
+        topics = tuple(
+            ListOffsetsTopic(
+                name=topic,
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=place.partition, current_leader_epoch=leader.epoch, timestamp=when)
+                    for place, leader in places
+                ),
+            )
+            for (topic, _), places in _by_topic(asked).items()
+        )
+        answer = self.call(ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics), node=node, timeout_ms=timeout_ms)
+        by_name = {(place.topic, place.partition): place for place in asked}
+        failure = None
+        for topic in answer.topics:
+            for said in topic.partitions:
+                place = by_name[topic.name, said.partition_index]
+                if said.error_code == Code.NONE:
+                    found[place] = said.offset
+                else:
+                    failure = self._react("ListOffsets", said.error_code, place)
+        return failure
+
+    def _by_leader(self, places: Iterable[Place], ask: Callable[[int, dict[Place, Leader]], Exception | None]) -> Exception | None:
+        """`ask` was called once for each leader of these places; the last failure that may go away."""
+        failure: Exception | None = None
+        by_node: dict[int, dict[Place, Leader]] = {}
+        for place in places:
+            try:
+                leader = self.leader(place)
+                by_node.setdefault(leader.node_id, {})[place] = leader
+            except Disconnected as error:
+                failure = error
+            except Refused as error:
+                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                    raise
+                failure = error
+        for node, asked in by_node.items():
+            try:
+                failure = ask(node, asked) or failure
+            except Disconnected as error:
+                for place in asked:
+                    self.forget_leader(place)
+                failure = error
+        return failure
+
+    def _react(self, api: str, error_code: int, place: Place) -> Refused:
+        """The error as something to raise later; raised now if asking again is no use."""
+        code = Code.of(error_code)
+        refused = Refused(code, f"{api} of {place}: {code.sentence}")
+        meant = reaction(api, code)
+        if meant is Reaction.REFRESH:
+            self.forget_leader(place)
+        elif meant is not Reaction.RETRY:
+            raise refused
+        return refused
+
+    # reading
+
+    def fetch(self, positions: Mapping[Place, int], *, max_wait_ms: int, max_bytes: int = FETCH_BYTES) -> dict[Place, Fetch]:
+        """What can be read at these positions now; waits up to `max_wait_ms` if that is nothing at all.
+
+        A place whose leader could not be asked is left out; ask again.
+        """
+        got: dict[Place, Fetch] = {}
+
+        def ask(node: int, asked: dict[Place, Leader]) -> None:
+            wait_ms = 0 if any(fetch.batches for fetch in got.values()) else max_wait_ms // max(1, len(self._nodes))
+            got.update(
+                self._fetch(node, {place: (positions[place], leader) for place, leader in asked.items()}, wait_ms, max_bytes)
+            )
+
+        failure = self._by_leader(positions, ask)
+        if failure is not None and not got:
+            raise failure
+        return got
+
+    def _fetch(
+        self, node: int, asked: dict[Place, tuple[int, Leader]], wait_ms: int, max_bytes: int, before: int | None = None
+    ) -> dict[Place, Fetch]:
+        topics = tuple(
+            FetchTopic(
+                topic=topic,
+                topic_id=topic_id,
+                partitions=tuple(
+                    FetchPartition(
+                        partition=place.partition,
+                        current_leader_epoch=leader.epoch,
+                        fetch_offset=position,
+                        partition_max_bytes=max_bytes,
+                    )
+                    for place, (position, leader) in places
+                ),
+            )
+            for (topic, topic_id), places in _by_topic(asked).items()
+        )
+        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=1, topics=topics)
+        answer = self.call(request, node=node, timeout_ms=wait_ms + self.timeout_ms)
+        if answer.error_code != Code.NONE:
+            raise Refused(Code.of(answer.error_code), f"fetch from broker {node}: {Code.of(answer.error_code).sentence}")
+        found: dict[Place, Fetch] = {}
+        for topic in answer.responses:
+            for data in topic.partitions:
+                place = next(place for place in asked if _is_named(place, topic.topic, topic.topic_id, data.partition_index))
+                found[place] = self._fetched(place, asked[place][0], data, before)
+        return found
+
+    def _fetched(self, place: Place, position: int, data: PartitionData, before: int | None) -> Fetch:
+        code = Code.of(data.error_code)
+        if code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
+            self._react("Fetch", code, place)
+        seen = visible(data.records or b"", data.aborted_transactions or (), position, before)
+        return Fetch(seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code)
+
+    def fetch_range(
+        self, place: Place, start: int, before: int, *, patience_ms: int | None = None, max_bytes: int = FETCH_BYTES
+    ) -> Iterator[memoryview]:
+        """Every visible batch with records in [start, before), in order, each whole and once; the ends are the caller's to trim.
+
+        Raises Refused(OFFSET_OUT_OF_RANGE) if the range is no longer there, and what stood in the way if nothing comes for
+        `patience_ms`: never ends early in silence.
+        """
+        position = start
+        limit_ms = self.timeout_ms if patience_ms is None else patience_ms
+        patience = Patience(limit_ms)
+        while position < before:
+            try:
+                leader = self.leader(place)
+                fetch = self._fetch(leader.node_id, {place: (position, leader)}, 500, max_bytes, before)[place]
+            except Disconnected as error:
+                self.forget_leader(place)
+                patience.pause(error)
+                continue
+            except Refused as error:
+                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                    raise
+                patience.pause(error)
+                continue
+            if fetch.code is Code.OFFSET_OUT_OF_RANGE:
+                bounds = self.list_offsets([place], EARLIEST)[place], self.list_offsets([place], LATEST)[place]
+                why = f"{place}: offset {position} of [{start}, {before}) is not there; the log holds [{bounds[0]}, {bounds[1]})"
+                raise Refused(fetch.code, why)
+            yield from fetch.batches
+            if fetch.next_offset > position:
+                position, patience = fetch.next_offset, Patience(limit_ms)
+            else:
+                code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
+                patience.pause(Refused(code, f"{place}: nothing came at offset {position} of [{start}, {before})"))
+
+    # writing
+
+    def produce(self, place: Place, batch: bytes) -> int:
+        """The batch is stored by every in-sync replica; returns the offset of its first record.
+
+        A batch without a producer id may be stored twice if an answer is lost on the way.
+        """
+        patience = Patience(self.timeout_ms)
+        data = TopicProduceData(
+            name=place.topic,
+            topic_id=place.topic_id,
+            partition_data=(PartitionProduceData(index=place.partition, records=batch),),
+        )
+        request = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms, topic_data=(data,))
+        while True:
+            leader = self.leader(place)
+            try:
+                said = self.call(request, node=leader.node_id, timeout_ms=patience.left_ms()).responses[0].partition_responses[0]
+            except Disconnected as error:
+                self.forget_leader(place)
+                patience.pause(error)
+                continue
+            if said.error_code == Code.NONE:
+                return int(said.base_offset)
+            patience.pause(self._react("Produce", said.error_code, place))
+
+    # groups
+
+    def ask_coordinator(self, api: str, request: Any, group_id: str, read: Callable[[Any], tuple[Code, V]], patience_ms: int) -> V:
+        """What `read` makes of the coordinator's answer, once its code is NONE; retried as the table of reactions says."""
+        patience = Patience(patience_ms)
+        while True:
+            try:
+                code, value = read(self.call(request, coordinator=group_id, timeout_ms=patience.left_ms()))
+                if code is Code.NONE:
+                    return value
+                failure: Exception = Refused(code, f"{api} of group {group_id!r}: {code.sentence}")
+                meant = reaction(api, code)
+            except Disconnected as error:
+                failure, meant = error, Reaction.SEEK
+            except Refused as error:
+                failure, meant = error, reaction("FindCoordinator", error.code)
+            if meant is Reaction.SEEK:
+                self.forget_coordinator(group_id)
+            elif meant is not Reaction.RETRY:
+                raise failure
+            patience.pause(failure)
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[Place, int],
+        who: Membership = NOBODY,
+        *,
+        metadata: str = "",
+        patience_ms: int | None = None,
+    ) -> None:
+        """The group has stored these offsets, all of them; Refused if any was not."""
+        if not offsets:
+            return
+        request = commit_request(group_id, offsets, who, metadata)
+
+        def read(answer: Any) -> tuple[Code, None]:
+            codes = commit_codes(answer, offsets).values()
+            return next((code for code in codes if code is not Code.NONE), Code.NONE), None
+
+        self.ask_coordinator("OffsetCommit", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)
+
+    def committed(
+        self, group_id: str, places: Iterable[Place], who: Membership = NOBODY, *, patience_ms: int | None = None
+    ) -> dict[Place, int | None]:
+        """The group's offset for each place, None where it has none; Refused if any could not be told."""
+        wanted = tuple(places)
+        if not wanted:
+            return {}
+
+        def read(answer: Any) -> tuple[Code, dict[Place, int | None]]:
+            code, said = fetched(answer, wanted)
+            return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
+
+        request = fetch_request(group_id, wanted, who)
+        return self.ask_coordinator("OffsetFetch", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)
+
+    # topics and settings
+
+    def create_topic(
+        self, name: str, partitions: int, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
+    ) -> Topic:
+        """The topic exists and every partition has a leader; Refused(TOPIC_ALREADY_EXISTS) if it existed before."""
+        configs = tuple(CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items())
+        wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
+        said = self.call(CreateTopicsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).topics[0]
+        if said.error_code != Code.NONE:
+            raise Refused(Code.of(said.error_code), said.error_message or "")
+        return self._await_topic(name, partitions)
+
+    def grow_topic(self, name: str, partitions: int) -> Topic:
+        """The topic has `partitions` partitions, each with a leader; Refused if that is not more than before."""
+        wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+        said = self.call(CreatePartitionsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).results[0]
+        if said.error_code != Code.NONE:
+            raise Refused(Code.of(said.error_code), said.error_message or "")
+        return self._await_topic(name, partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """The topic is gone."""
+        state = DeleteTopicState(name=name)
+        said = self.call(DeleteTopicsRequest(topics=(state,), topic_names=(name,), timeout_ms=self.timeout_ms)).responses[0]
+        if said.error_code != Code.NONE:
+            raise Refused(Code.of(said.error_code), said.error_message or "")
+        self.topics([name], fresh=True)
+
+    def _await_topic(self, name: str, partitions: int) -> Topic:
+        patience = Patience(self.timeout_ms)
+        while True:
+            topic = self.topics([name], fresh=True).named(name)
+            if topic is not None and topic.partitions >= partitions:
+                leaders = [self._leaders.get((topic.id, number)) for number in range(partitions)]
+                if None not in leaders:
+                    return topic
+            patience.pause(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up"))
+
+    def broker_setting(self, name: str, *, node: int | None = None) -> str | None:
+        """What the broker's own setting of that name is; None if it does not tell."""
+        node = min(self.nodes()) if node is None else node
+        resource = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=(name,))
+        for result in self.call(DescribeConfigsRequest(resources=(resource,)), node=node).results:
+            for config in result.configs:
+                if config.name == name:
+                    return None if config.value is None else str(config.value)
+        return None
+
+
+def places_of(topic: Topic) -> tuple[Place, ...]:
+    """Every partition of the topic as a place."""
+    return tuple(Place(topic.name, topic.id, number) for number in range(topic.partitions))
+
+
+def _is_named(place: Place, topic: str, topic_id: bytes, partition: int) -> bool:
+    return place.partition == partition and (place.topic == topic if topic else place.topic_id == bytes(topic_id))
+
+
+def _by_topic(values: Mapping[Place, V]) -> dict[tuple[str, bytes], list[tuple[Place, V]]]:
+    topics: dict[tuple[str, bytes], list[tuple[Place, V]]] = {}
+    for place, value in values.items():
+        topics.setdefault((place.topic, place.topic_id), []).append((place, value))
+    return topics

@@ -1,0 +1,269 @@
+"""Which broker to ask: connections, metadata, leaders and coordinators, learnt on demand and forgotten when they prove wrong.
+
+`call` asks once and never twice; whoever calls decides by `member/reactions.py` whether to ask again, with a `Patience`.
+Safe for several threads: each call has a connection to itself, taken from a pool.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from apportion.client.connection import Connection, Disconnected
+from apportion.errors import Code, Refused
+from apportion.member.reactions import Reaction, reaction
+from apportion.member.spans import Place, id_text
+from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+
+Address = tuple[str, int]
+CONNECT_TIMEOUT_MS = 5_000
+
+
+class Leader(NamedTuple):
+    """The broker that leads a partition, and since which epoch."""
+
+    node_id: int
+    epoch: int
+
+
+class Patience:
+    """Waits a little longer before each new try, and gives up when its time is over."""
+
+    def __init__(self, limit_ms: int) -> None:
+        self._until = time.monotonic() + limit_ms / 1000
+        self._pause_s = 0.05
+
+    def left_ms(self) -> int:
+        """The time that is left, at least 1 ms, so that it can be a timeout."""
+        return max(1, int((self._until - time.monotonic()) * 1000))
+
+    def pause(self, error: Exception) -> None:
+        """It is worth trying again; raises `error` if the time is over."""
+        if time.monotonic() + self._pause_s >= self._until:
+            raise error
+        time.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, 1.0)
+
+
+def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
+    """The brokers of a bootstrap list such as "a:9092,b:9092"; ValueError says what is wrong with it."""
+    entries = [entry.strip() for entry in (bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap)]
+    found = []
+    for entry in filter(None, entries):
+        host, colon, port = entry.rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"bootstrap server {entry!r} is not host:port")
+        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    if not found:
+        raise ValueError("the list of bootstrap servers is empty; give at least one host:port")
+    return tuple(found)
+
+
+class Routes:
+    """The brokers of one cluster and the way to each of them."""
+
+    def __init__(self, bootstrap: str | Sequence[str], *, client_id: str = "apportion", timeout_ms: int = 30_000) -> None:
+        """Nothing is connected yet. timeout_ms: how long one request, or a whole verb with its retries, may take by default."""
+        self.timeout_ms = timeout_ms
+        self._bootstrap = addresses(bootstrap)
+        self._client_id = client_id
+        self._lock = threading.Lock()
+        self._idle: dict[Address, list[Connection]] = {}
+        self._nodes: dict[int, Address] = {}
+        self._coordinators: dict[str, int] = {}
+        self._topics = Topics()
+        self._leaders: dict[tuple[TopicId, int], Leader] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Every idle connection is closed; one in use is closed by its user."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, {}
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
+
+    def call(
+        self,
+        request: Any,
+        *,
+        node: int | None = None,
+        coordinator: str | None = None,
+        timeout_ms: int | None = None,
+        version: int | None = None,
+    ) -> Any:
+        """The answer of that node, of the coordinator of that group, or of any broker. Asked once.
+
+        Raises Disconnected if there is no answer; what stands in the answer is the caller's to judge.
+        """
+        timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        if coordinator is not None:
+            node = self.find_coordinator(coordinator, timeout_ms=timeout_ms)
+        if node is None:
+            return self._ask_any(request, timeout_ms, version)
+        address = self._nodes.get(node)
+        if address is None:
+            raise Disconnected(f"broker {node} is not in the cluster's metadata")
+        try:
+            return self._ask(address, request, timeout_ms, version)
+        except Disconnected:
+            if coordinator is not None:
+                self.forget_coordinator(coordinator)
+            raise
+
+    # connections
+
+    def _ask(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
+        with self._lock:
+            idle = self._idle.setdefault(address, [])
+            connection = idle.pop() if idle else None
+        if connection is None:
+            connection = Connection(*address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS))
+        try:
+            answer = connection.call(request, timeout_ms=timeout_ms, version=version)
+        except Disconnected:
+            self._drop_idle(address)
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            if not self._closed:
+                self._idle.setdefault(address, []).append(connection)
+                return answer
+        connection.close()
+        return answer
+
+    def _drop_idle(self, address: Address) -> None:
+        """What broke one connection has probably broken the others to the same broker."""
+        with self._lock:
+            idle = self._idle.pop(address, [])
+        for connection in idle:
+            connection.close()
+
+    def _ask_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
+        patience = Patience(timeout_ms)
+        known = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
+        failure = Disconnected("no broker is known")
+        for address in known:
+            try:
+                return self._ask(address, request, patience.left_ms(), version)
+            except Disconnected as error:
+                failure = error
+        raise failure
+
+    # coordinators
+
+    def find_coordinator(self, group_id: str, *, timeout_ms: int | None = None) -> int:
+        """The node that coordinates the group: known, or asked for now. Raises Refused or Disconnected."""
+        known = self._coordinators.get(group_id)
+        if known is not None:
+            return known
+        request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=(group_id,))
+        answer = self.call(request, timeout_ms=timeout_ms)
+        found = answer.coordinators[0] if answer.coordinators else answer
+        if found.error_code != Code.NONE:
+            raise Refused(Code.of(found.error_code), found.error_message or "")
+        with self._lock:
+            self._nodes[found.node_id] = (found.host, found.port)
+            self._coordinators[group_id] = found.node_id
+        return int(found.node_id)
+
+    def forget_coordinator(self, group_id: str) -> None:
+        """The next call to the group's coordinator finds it anew."""
+        with self._lock:
+            self._coordinators.pop(group_id, None)
+
+    # metadata
+
+    def topics(self, names: Iterable[str], *, fresh: bool = False) -> Topics:
+        """Those of the named topics that exist; asks the cluster when one is unknown, or always when `fresh`.
+
+        Never creates a topic. Raises Refused for an error other than absence, Disconnected if no broker answers.
+        """
+        wanted = tuple(sorted(dict.fromkeys(names)))
+        if fresh or any(self._topics.named(name) is None for name in wanted):
+            self._learn(tuple(MetadataRequestTopic(name=name) for name in wanted))
+        return Topics(topic for name in wanted if (topic := self._topics.named(name)) is not None)
+
+    def topics_by_id(self, ids: Iterable[TopicId]) -> Topics:
+        """Those of the topics with these ids that exist; asks the cluster when one is unknown."""
+        wanted = tuple(sorted(dict.fromkeys(ids)))
+        unknown = tuple(topic_id for topic_id in wanted if self._topics.with_id(topic_id) is None)
+        if unknown:
+            self._learn(tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown))
+        return Topics(topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None)
+
+    def leader(self, place: Place, *, fresh: bool = False) -> Leader:
+        """The leader of the place. Raises Refused: the topic is gone or was made again (UNKNOWN_TOPIC_ID), or has no leader now."""
+        known = self._leaders.get((place.topic_id, place.partition))
+        if known is None or fresh:
+            topic = self.topics([place.topic], fresh=True).named(place.topic)
+            if topic is None or topic.id != place.topic_id:
+                gone = "is gone" if topic is None else f"was made again as {id_text(topic.id)}"
+                raise Refused(Code.UNKNOWN_TOPIC_ID, f"topic {place.topic!r} with id {id_text(place.topic_id)} {gone}")
+            known = self._leaders.get((place.topic_id, place.partition))
+        if known is None:
+            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {place} has no leader now")
+        return known
+
+    def forget_leader(self, place: Place) -> None:
+        """The next look for the leader of `place` asks the cluster."""
+        with self._lock:
+            self._leaders.pop((place.topic_id, place.partition), None)
+
+    def nodes(self) -> dict[int, Address]:
+        """The brokers of the cluster by node id, asked now."""
+        self._learn(())
+        return dict(self._nodes)
+
+    def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> None:
+        """What the cluster says about these topics now is known, absence too."""
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        patience = Patience(min(self.timeout_ms, 10_000))
+        while True:
+            answer: MetadataResponse = self.call(request, timeout_ms=patience.left_ms())
+            refused = self._absorb(answer)
+            if refused is None:
+                break
+            if reaction("Metadata", refused.code) is not Reaction.RETRY:
+                raise refused
+            patience.pause(refused)
+        for gone in wanted:
+            known = self._topics.named(gone.name) if gone.name is not None else self._topics.with_id(gone.topic_id)
+            if known is not None and not any(known.name == topic.name and not topic.error_code for topic in answer.topics):
+                with self._lock:
+                    self._topics = self._topics.without(known.name)
+
+    def _absorb(self, answer: MetadataResponse) -> Refused | None:
+        """The answer is known; returns the first error that is not absence."""
+        refused = None
+        with self._lock:
+            if answer.brokers:
+                self._nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+            for topic in answer.topics:
+                code = Code.of(topic.error_code)
+                if code is Code.NONE and topic.name is not None:
+                    self._absorb_topic(topic, topic.name)
+                elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
+                    refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
+        return refused
+
+    def _absorb_topic(self, topic: MetadataResponseTopic, name: str) -> None:
+        topic_id = bytes(topic.topic_id)
+        if topic_id == NO_TOPIC_ID:
+            raise Refused(
+                Code.UNSUPPORTED_VERSION, "the broker does not speak topic ids (Metadata 10); Apache Kafka 2.8 is the least"
+            )
+        seen = Topic(name, topic_id, len(topic.partitions))
+        if self._topics.named(name) != seen:
+            self._topics = self._topics.adding(seen)
+        for partition in topic.partitions:
+            key = (topic_id, partition.partition_index)
+            if partition.leader_id >= 0:
+                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
+            else:
+                self._leaders.pop(key, None)

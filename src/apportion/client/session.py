@@ -1,0 +1,251 @@
+"""A member that lives on a thread: heartbeats go on while its owner works, and nothing is acknowledged before the owner says so.
+
+The owner reads `status()`, an immutable snapshot, whenever it likes. When `status().target` differs from `status().owned` it
+stops using what it must, starts what it may, and calls `adopt`; only then does the coordinator hear of it. `commit` and
+`committed` speak as the member, so the coordinator refuses an owner that has been replaced. One owner, any number of readers.
+"""
+
+import logging
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.client.routing import Patience
+from apportion.drive.threads import Errand, ThreadDriver, now
+from apportion.errors import Code, Refused
+from apportion.machine import Note
+from apportion.member.commits import Membership
+from apportion.member.consumer import ConsumerMember, Settings, View
+from apportion.member.membership import (
+    Action,
+    Adopted,
+    Answered,
+    Assignment,
+    Event,
+    Failed,
+    FindCoordinator,
+    Found,
+    IdPartition,
+    Leave,
+    Left,
+    Lost,
+    Offer,
+    Polled,
+    Send,
+    State,
+    Subscribe,
+    Unanswered,
+)
+from apportion.member.reactions import Reaction, reaction
+from apportion.member.spans import Place
+
+V = TypeVar("V")
+log = logging.getLogger("apportion.session")
+
+
+class Rebalance(NamedTuple):
+    """One thing that happened to the membership. what: "offered", "adopted", "lost", "failed" or "left"."""
+
+    at_ms: int  # wall clock
+    what: str
+    life: int
+    epoch: int
+    revoked: Assignment
+    added: Assignment
+    why: str = ""
+
+
+def new_member_id() -> str:
+    """A member id that nobody else has."""
+    return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
+
+
+class Session:
+    """The membership of one owner in one group."""
+
+    def __init__(
+        self, cluster: Cluster, group_id: str, topics: Iterable[str], *, history_limit: int = 256, **settings: Any
+    ) -> None:
+        """Nothing runs yet. settings: fields of `member.consumer.Settings`, such as instance_id and rebalance_timeout_ms."""
+        self.cluster = cluster
+        self.settings = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+        self._topics = tuple(topics)
+        self._member = ConsumerMember(self.settings)
+        self._status = self._member.view()
+        self._changed = threading.Condition()
+        self._history: deque[Rebalance] = deque(maxlen=history_limit)
+        self._crash: BaseException | None = None
+        self._left: Left | None = None
+        self._driver: ThreadDriver[Event, Action] = ThreadDriver(self._member, self._act, self._publish, self._crashed)
+
+    # the owner's side
+
+    def start(self) -> None:
+        """The member joins, and its threads keep it in the group until `leave` or the end of the process."""
+        self._driver.start(f"apportion-{self.settings.group_id}")
+        self._driver.post(Subscribe(self._topics))
+
+    def status(self) -> View:
+        """The member as it was after its last step. Raises RuntimeError if its thread has died of a defect."""
+        with self._changed:
+            if self._crash is not None:
+                raise RuntimeError(f"the session of group {self.settings.group_id!r} died: {self._crash!r}") from self._crash
+            return self._status
+
+    def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
+        """The first status for which `ready` holds, or the last one if that takes longer than `timeout_ms`."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        with self._changed:
+            while self._crash is None and not ready(self._status) and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+        return self.status()
+
+    def places(self, held: Assignment) -> tuple[Place, ...]:
+        """The partitions by name, in order of place. One whose topic the cluster does not know (any more) is left out.
+
+        Asks the cluster only for ids that it has not seen. Raises Refused or Disconnected when it cannot.
+        """
+        topics = self.cluster.topics_by_id(partition.topic_id for partition in held)
+        named = ((topics.with_id(partition.topic_id), partition.partition) for partition in held)
+        return tuple(sorted(Place(topic.name, topic.id, number) for topic, number in named if topic is not None))
+
+    def adopt(self, life: int, held: Iterable[IdPartition | Place]) -> None:
+        """The owner uses exactly `held` from now on, and the coordinator will hear it at once.
+
+        life: `status().lives` of the snapshot that `held` was taken from; if the member has lost that life since, nothing happens.
+        """
+        mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
+        self._post_and_wait(Adopted(life, mine), lambda view: view.lives != life or view.owned == mine)
+
+    def touch(self) -> None:
+        """The owner is alive. Needed only with `poll_limit_ms`."""
+        self._driver.post(Polled())
+
+    def commit(self, offsets: Mapping[Place, int], *, metadata: str = "", patience_ms: int | None = None) -> None:
+        """The group has stored the offsets, said by this member at its present epoch.
+
+        Raises Refused when the member is not, or no longer, the one who may: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        """
+        if offsets:
+            self._as_member(
+                lambda who, left: self.cluster.commit(self._group, offsets, who, metadata=metadata, patience_ms=left), patience_ms
+            )
+
+    def committed(self, places: Iterable[Place], *, patience_ms: int | None = None) -> dict[Place, int | None]:
+        """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
+        wanted = tuple(places)
+        return self._as_member(lambda who, left: self.cluster.committed(self._group, wanted, who, patience_ms=left), patience_ms)
+
+    def history(self) -> tuple[Rebalance, ...]:
+        """What happened to the membership, oldest first; the last `history_limit` events."""
+        with self._changed:
+            return tuple(self._history)
+
+    def leave(self, timeout_ms: int = 3_000) -> bool:
+        """The member is out of the group and its threads have ended; True if the coordinator confirmed it in time.
+
+        A static member (with an instance id) leaves its place open, to be taken again by the same instance.
+        """
+        self._driver.post(Leave())
+        deadline = time.monotonic() + timeout_ms / 1000
+        with self._changed:
+            while self._left is None and self._crash is None and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+        self._driver.stop()
+        return self._left is not None and self._left.heard
+
+    @property
+    def _group(self) -> str:
+        return self.settings.group_id
+
+    def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None) -> V:
+        """What `ask` returns as the member; asked again in the same life if the epoch moved on meanwhile."""
+        patience = Patience(self.cluster.timeout_ms if patience_ms is None else patience_ms)
+        life = self.status().lives
+        while True:
+            view = self.status()
+            if view.epoch <= 0 or view.lives != life:
+                raise Refused(Code.UNKNOWN_MEMBER_ID, f"this member of group {self._group!r} has no place now ({view.state.value})")
+            try:
+                return ask(Membership(view.member_id, view.epoch, self.settings.instance_id), patience.left_ms())
+            except Refused as refused:
+                if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN:
+                    raise
+                if not self._epoch_moves(view.epoch, min(patience.left_ms(), 1_000)):
+                    patience.pause(refused)
+
+    def _epoch_moves(self, epoch: int, timeout_ms: int) -> bool:
+        return self.wait(lambda view: view.epoch != epoch, timeout_ms).epoch != epoch
+
+    def _post_and_wait(self, event: Event, done: Callable[[View], bool]) -> None:
+        self._driver.post(event)
+        self.wait(lambda view: done(view) or view.epoch <= 0, 1_000)
+
+    # the threads' side
+
+    def _act(self, action: Action) -> Errand[Event] | None:
+        match action:
+            case FindCoordinator():
+                return lambda: self._find(action)
+            case Send():
+                return lambda: self._send(action)
+            case Offer(life, _, revoke, add):
+                self._record("offered", life, revoke, add)
+            case Lost(life, lost):
+                self._record("lost", life, lost, ())
+            case Failed(code, why):
+                self._record("failed", self._status.lives, (), (), f"{code.name}: {why}")
+                log.error("group %s: %s: %s", self._group, code.name, why)
+            case Left():
+                self._record("left", self._status.lives, (), ())
+                with self._changed:
+                    self._left = action
+            case Note(level, text):
+                log.log(logging.getLevelName(level.upper()), "%s", text)
+        return None
+
+    def _find(self, action: FindCoordinator) -> Event:
+        self.cluster.forget_coordinator(action.group_id)
+        try:
+            self.cluster.find_coordinator(action.group_id, timeout_ms=self.settings.request_timeout_ms)
+        except Refused as refused:
+            return Unanswered(action.request_id, refused.why, refused.code)
+        except Disconnected as error:
+            return Unanswered(action.request_id, str(error))
+        return Found(action.request_id)
+
+    def _send(self, action: Send) -> Event:
+        try:
+            return Answered(
+                action.request_id, self.cluster.call(action.request, coordinator=self._group, timeout_ms=action.timeout_ms)
+            )
+        except Disconnected as error:
+            return Unanswered(action.request_id, str(error))
+        except Refused as refused:
+            return Unanswered(action.request_id, refused.why, refused.code)
+
+    def _record(self, what: str, life: int, revoked: Assignment, added: Assignment, why: str = "") -> None:
+        with self._changed:
+            self._history.append(Rebalance(now().wall_ms, what, life, self._member.view().epoch, revoked, added, why))
+
+    def _publish(self) -> None:
+        view = self._member.view()
+        with self._changed:
+            before, self._status = self._status, view
+            if view.owned != before.owned and view.lives == before.lives and view.state is not State.LEAVING and view.epoch > 0:
+                revoked = tuple(one for one in before.owned if one not in view.owned)
+                added = tuple(one for one in view.owned if one not in before.owned)
+                self._history.append(Rebalance(now().wall_ms, "adopted", view.lives, view.epoch, revoked, added))
+            self._changed.notify_all()
+
+    def _crashed(self, error: BaseException) -> None:
+        log.error("the session of group %s died", self._group, exc_info=error)
+        with self._changed:
+            self._crash = error
+            self._changed.notify_all()
