@@ -109,6 +109,18 @@ class Catalog:
         self._unsynced.clear()
         return paths
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of all lines."""
+        return self._size_bytes
+
+    def cut_back(self, size_bytes: int) -> "Catalog":
+        """The catalog as its first `size_bytes` say; the rest is thrown away, and this one is not used again."""
+        self._disk.resize(PATH, size_bytes)
+        catalog = Catalog.open(self._disk)
+        catalog._version += self._version
+        return catalog
+
     def _record(self, change: Change) -> None:
         """`change` is the last line of the file and applied; after a DiskError neither."""
         text = json.dumps(change, separators=(",", ":")).encode()

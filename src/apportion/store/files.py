@@ -238,7 +238,8 @@ class RealDisk:
         except OSError as error:
             raise DiskError("open", self._place(path), error) from error
         if len(self._open) >= self._limit:
-            idle = (other for other in self._open if self._changed.get(other) in (None, self._synced.get(other)))
-            self._open.pop(next(idle, ""), None)
+            idle = [other for other in self._open if self._changed.get(other) in (None, self._synced.get(other))]
+            for other in idle[: len(self._open) + 1 - self._limit]:
+                del self._open[other]
         self._open[path] = file
         return file

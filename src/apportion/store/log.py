@@ -125,6 +125,21 @@ class Log:
         self._segments, self._unsealed = [], []
         self._unsynced = {parent_of(self._directory): None}
 
+    def cut_back(self, next_offset: int) -> "Log":
+        """The log as its files now say, after everything from `next_offset` on was thrown away; this one is not used again.
+
+        For a disk that refused a sync: what was written since the last one is in nobody's view and may never reach the disk.
+        """
+        for segment in self._segments:
+            if segment.base_offset >= next_offset:
+                self._disk.delete(segment.path)
+                self._disk.delete(segment.seal_path)
+                continue
+            lost = next((batch for batch in segment.batches(next_offset) if batch.base_offset >= next_offset), None)
+            if lost is not None:
+                self._disk.resize(segment.path, lost.start)
+        return Log(self._disk, self._directory, self._settings)
+
     def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
         """`batch` is the first of a new segment, and the last segment takes no more."""
         segment = Segment(self._disk, self._directory, self.next_offset, self._settings)

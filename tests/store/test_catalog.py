@@ -1,0 +1,128 @@
+"""The catalog: replaying its file gives the live one, whatever a crash left of the last line."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.store.catalog import PATH, Catalog
+from apportion.store.files import Damaged, DiskError, MemoryDisk, RealDisk
+from apportion.topics import Topic, Topics
+
+NAMES = ("flights", "flights-v2", "naïve", "a.b_c")
+
+
+def state(catalog):
+    configs = {name: catalog.config_of(name) for name in NAMES}
+    return catalog.topics, catalog.topics.version, configs, catalog.cluster_id
+
+
+def topic_id(number):
+    return number.to_bytes(16, "big")
+
+
+def act(catalog, number, wish):
+    """One change that fits the catalog as it is."""
+    what, name, count = wish
+    if what == "ids":
+        catalog.claim_producer_ids(count)
+    elif what == "cluster":
+        if catalog.cluster_id is None:
+            catalog.name_cluster(name)
+    elif catalog.topics.named(name) is None:
+        catalog.create(Topic(name, topic_id(number), count), {"segment.bytes": str(count)} if count % 2 else None)
+    elif what == "delete":
+        catalog.delete(name)
+    else:
+        catalog.grow(name, catalog.topics.named(name).partitions + count)
+
+
+wishes = st.tuples(st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(wishes, max_size=20))
+def test_replaying_the_file_gives_the_live_catalog(story):
+    disk = MemoryDisk()
+    live = Catalog.open(disk)
+    for number, wish in enumerate(story):
+        act(live, number, wish)
+        disk.sync(live.unsynced_paths())
+        assert state(Catalog.open(disk.crash())) == state(live)
+    again = Catalog.open(disk)
+    assert again.claim_producer_ids(5) == live.claim_producer_ids(5)
+
+
+def test_a_catalog_keeps_what_it_was_told(tmp_path):
+    disk = RealDisk(tmp_path)
+    catalog = Catalog.open(disk)
+    assert (catalog.topics, catalog.cluster_id, catalog.unsynced_paths()) == (Topics(), None, ())
+    catalog.name_cluster("cluster-1")
+    assert catalog.unsynced_paths() == (PATH, ".")
+    catalog.create(Topic("flights", topic_id(1), 12), {"segment.bytes": "1000"})
+    catalog.create(Topic("gone", topic_id(2), 1))
+    catalog.delete("gone")
+    catalog.grow("flights", 13)
+    assert (catalog.claim_producer_ids(1000), catalog.claim_producer_ids(1)) == (range(1000), range(1000, 1001))
+    assert (catalog.unsynced_paths(), catalog.unsynced_paths()) == ((PATH,), ())
+    disk.close()
+    found = Catalog.open(RealDisk(tmp_path))
+    assert found.topics == Topics([Topic("flights", topic_id(1), 13)])
+    assert (found.config_of("flights"), found.config_of("gone"), found.cluster_id) == ({"segment.bytes": "1000"}, {}, "cluster-1")
+    assert (found.claim_producer_ids(2), found.unsynced_paths()) == (range(1001, 1003), (PATH, "."))
+
+
+def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on():
+    tear_bytes, whole = 0, False
+    while not whole:
+        disk = MemoryDisk()
+        catalog = Catalog.open(disk)
+        catalog.create(Topic("a.b_c", topic_id(1), 1))
+        disk.sync(catalog.unsynced_paths())
+        before = state(catalog)
+        size = disk.size(PATH)
+        catalog.create(Topic("naïve", topic_id(2), 1), {"k": "v"})
+        whole = tear_bytes == disk.size(PATH) - size
+        after = state(catalog)
+        disk = disk.crash(tear_bytes)
+        found = Catalog.open(disk)
+        assert state(found) == (after if whole else before)
+        found.create(Topic("flights", topic_id(3), 3))
+        assert state(Catalog.open(disk)) == state(found)
+        tear_bytes += 1
+    assert tear_bytes > 60
+
+
+def three_topics():
+    disk = MemoryDisk()
+    catalog = Catalog.open(disk)
+    for number, name in enumerate(NAMES[:3]):
+        catalog.create(Topic(name, topic_id(number), 1))
+    return disk
+
+
+def test_an_unreadable_line_in_the_middle_stops_the_start_with_file_and_line():
+    disk = three_topics()
+    second = bytes(disk.view(PATH, 0, disk.size(PATH))).index(b"flights-v2")
+    disk.append(PATH, second, b"x")
+    with pytest.raises(Damaged, match=f"^{re.escape(PATH)}, line 2: cannot be read, though later lines can$"):
+        Catalog.open(disk)
+
+
+def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
+    disk = MemoryDisk()
+    disk.append(PATH, 0, b'f9cc7078 {"change":"paint"}\n')
+    with pytest.raises(Damaged, match=r"^catalog\.log, line 1: a change that this version does not know: 'paint'$"):
+        Catalog.open(disk)
+
+
+def test_a_full_disk_leaves_the_catalog_as_it_was():
+    disk = MemoryDisk()
+    catalog = Catalog.open(disk)
+    catalog.create(Topic("flights", topic_id(1), 1))
+    before = state(catalog)
+    disk.room_bytes = 20
+    with pytest.raises(DiskError, match=r"^cannot append \d+ bytes to catalog\.log: no space left$"):
+        catalog.create(Topic("naïve", topic_id(2), 1))
+    assert state(catalog) == before == state(Catalog.open(disk))

@@ -1,0 +1,286 @@
+"""What a log promises about reading, on both disks: laws against a plain list of everything that was appended."""
+
+import tempfile
+from bisect import bisect_right
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.store.disk import Damaged
+from apportion.store.files import MemoryDisk, RealDisk
+from apportion.store.log import Log, LogSettings
+from apportion.wire.batch import Record, decode_batch, encode_records
+
+SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)
+
+
+class Wish(NamedTuple):
+    """A batch to append: the times of its records, and the size of each value."""
+
+    times: tuple[int, ...]
+    value_bytes: int
+
+
+wishes = st.lists(
+    st.builds(Wish, st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple), st.integers(0, 120)), min_size=1, max_size=40
+)
+layouts = st.builds(
+    LogSettings, st.sampled_from((100, 700, 4000, 1 << 20)), st.sampled_from((1, 150, 4096)), st.sampled_from((0, 64, 256))
+)
+
+
+@contextmanager
+def disk_of(kind):
+    if kind == "memory":
+        yield MemoryDisk()
+    else:
+        with tempfile.TemporaryDirectory() as root:
+            disk = RealDisk(root, open_files=3)
+            yield disk
+            disk.close()
+
+
+def append(log, wish, compression=0):
+    base = log.next_offset
+    records = [Record(base + i, time, b"k", b"v" * wish.value_bytes) for i, time in enumerate(wish.times)]
+    batch = encode_records(records, base_offset=base, attributes=compression)
+    log.append(batch, last_offset=records[-1].offset, max_timestamp_ms=max(wish.times))
+    return batch, records
+
+
+def segment_starts(disk, directory):
+    return [int(name[:20]) for name in disk.list_dir(directory) if name.endswith(".log")]
+
+
+both_disks = st.sampled_from(("memory", "real"))
+flushes = st.integers(1, 50)  # every so many appends
+
+
+@contextmanager
+def filled(kind, layout, wanted, flush_every):
+    """(disk, log, batches, records) after the appends, with a sync now and then."""
+    with disk_of(kind) as disk:
+        log, appended = Log.open(disk, "t-0", layout), []
+        for i, wish in enumerate(wanted, 1):
+            appended.append(append(log, wish))
+            if i % flush_every == 0:
+                disk.sync(log.unsynced_paths())
+        yield disk, log, [batch for batch, _ in appended], [records for _, records in appended]
+
+
+@settings(max_examples=250, deadline=None)
+@given(both_disks, layouts, wishes, flushes, st.data())
+def test_a_read_gives_the_whole_batches_that_a_plain_list_would(kind, layout, wanted, flush_every, data):
+    with filled(kind, layout, wanted, flush_every) as (disk, log, batches, records):
+        starts = segment_starts(disk, "t-0")
+        for _ in range(8):
+            offset, before = data.draw(st.integers(-1, log.next_offset + 1)), data.draw(st.integers(0, log.next_offset + 1))
+            max_bytes = data.draw(st.integers(0, 1500))
+            expected = b""
+            for batch, inside in zip(batches, records, strict=True):
+                same_segment = bisect_right(starts, inside[0].offset) == bisect_right(starts, offset)
+                fits = not expected or len(expected) + len(batch) <= max_bytes
+                if inside[-1].offset < offset:
+                    continue
+                if offset < 0 or not same_segment or inside[-1].offset >= before or not fits:
+                    break
+                expected += batch
+            assert bytes(log.read(offset, max_bytes, before)) == expected
+
+
+@settings(max_examples=250, deadline=None)
+@given(both_disks, layouts, wishes, flushes)
+def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted, flush_every):
+    with filled(kind, layout, wanted, flush_every) as (_, log, _, records):
+        everything = [record for inside in records for record in inside]
+        for time in range(-1, 42):
+            for before in (0, log.next_offset // 2, log.next_offset):
+                found = next(((r.offset, r.timestamp_ms) for r in everything if r.timestamp_ms >= time), None)
+                assert log.offset_at_time(time, before) == (found if found and found[0] < before else None)
+
+
+@settings(max_examples=250, deadline=None)
+@given(both_disks, layouts, wishes, flushes)
+def test_a_log_that_is_opened_again_is_the_log_that_was_closed(kind, layout, wanted, flush_every):
+    with filled(kind, layout, wanted, flush_every) as (disk, _, batches, records):
+        for time in (50, 60):
+            opened = Log.open(disk, "t-0", layout)
+            assert (opened.start_offset, opened.next_offset) == (0, records[-1][-1].offset + 1)
+            assert (opened.size_bytes, opened.cut_bytes) == (sum(map(len, batches)), 0)
+            assert [bytes(batch) for batch in opened.batches(0)] == batches
+            batch, inside = append(opened, Wish((time,), 9))
+            assert opened.offset_at_time(time - 5, 1 << 40) == (inside[0].offset, time)
+            assert bytes(opened.read(inside[0].offset, 0, 1 << 40)) == batch
+            batches.append(batch)
+            records.append(inside)
+
+
+@settings(max_examples=100, deadline=None)
+@given(both_disks, layouts, wishes, st.data())
+def test_batches_are_told_from_the_one_that_holds_the_offset(kind, layout, wanted, data):
+    with filled(kind, layout, wanted, 5) as (_, log, batches, records):
+        offset = data.draw(st.integers(0, log.next_offset))
+        expected = [batch for batch, inside in zip(batches, records, strict=True) if inside[-1].offset >= offset]
+        assert [bytes(batch) for batch in log.batches(offset)] == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(both_disks, layouts, wishes)
+def test_a_view_outlives_whatever_becomes_of_the_log(kind, layout, wanted):
+    with disk_of(kind) as disk:
+        log, kept = Log.open(disk, "t-0", layout), []
+        for wish in wanted:
+            batch, inside = append(log, wish)
+            kept.append((log.read(inside[0].offset, 0, log.next_offset), batch))
+            disk.sync(log.unsynced_paths())
+        log.delete()
+        assert [bytes(view) for view, _ in kept] == [batch for _, batch in kept]
+        assert all(view.readonly for view, _ in kept)
+
+
+@pytest.mark.parametrize("kind", ["memory", "real"])
+def test_nothing_is_made_on_the_disk_before_the_first_append(kind):
+    with disk_of(kind) as disk:
+        log = Log.open(disk, "t-0")
+        assert (log.start_offset, log.next_offset, log.size_bytes, log.unsynced_paths()) == (0, 0, 0, ())
+        assert (bytes(log.read(0, 100, 100)), log.offset_at_time(0, 100), list(log.batches(0))) == (b"", None, [])
+        assert disk.list_dir(".") == ()
+
+
+@pytest.mark.parametrize("kind", ["memory", "real"])
+def test_the_paths_to_sync_are_told_once_and_name_directories_only_for_new_files(kind):
+    with disk_of(kind) as disk:
+        log = Log.open(disk, "t-0", SMALL)
+        append(log, Wish((1,), 500))
+        first = "t-0/00000000000000000000.log"
+        assert log.unsynced_paths() == (first, "t-0", ".")
+        assert log.unsynced_paths() == ()
+        append(log, Wish((1,), 10))
+        assert log.unsynced_paths() == (first,)
+        append(log, Wish((1,), 500))
+        assert log.unsynced_paths() == (first, "t-0/00000000000000000002.log", "t-0", ".")
+
+
+@pytest.mark.parametrize("kind", ["memory", "real"])
+def test_a_deleted_log_is_empty_and_can_begin_again(kind):
+    with disk_of(kind) as disk:
+        log = Log.open(disk, "t-0", SMALL)
+        for _ in range(5):
+            append(log, Wish((1,), 400))
+            disk.sync(log.unsynced_paths())
+        log.delete()
+        assert (log.next_offset, log.unsynced_paths(), disk.list_dir(".")) == (0, (".",), ())
+        batch, _ = append(log, Wish((1,), 3))
+        assert [bytes(found) for found in Log.open(disk, "t-0", SMALL).batches(0)] == [batch]
+
+
+def test_a_file_grows_by_steps_and_a_finished_segment_ends_where_its_last_batch_does():
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0", SMALL)
+    batch, _ = append(log, Wish((1,), 400))
+    assert disk.size("t-0/00000000000000000000.log") == 512
+    append(log, Wish((1,), 400))
+    assert disk.size("t-0/00000000000000000000.log") == len(batch)
+
+
+def test_a_batch_larger_than_a_segment_has_one_for_itself():
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0", SMALL)
+    for size in (5, 5000, 5):
+        append(log, Wish((1,), size))
+    assert segment_starts(disk, "t-0") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("compression", [1, 2, 3, 4])
+def test_a_time_is_found_inside_a_compressed_batch(compression):
+    log = Log.open(MemoryDisk(), "t-0")
+    append(log, Wish((10, 20, 30), 50), compression)
+    assert log.offset_at_time(15, 100) == (1, 20)
+
+
+def test_a_batch_that_cannot_be_decoded_answers_a_time_with_its_first_offset():
+    good = encode_records([Record(0, 7, b"k", b"value")], base_offset=0)
+    from_liar = good[:16] + (0).to_bytes(1) + good[17:]
+    with pytest.raises(Exception, match="format 0"):
+        decode_batch(from_liar)
+    log = Log.open(MemoryDisk(), "t-0")
+    log.append(from_liar, last_offset=0, max_timestamp_ms=7)
+    assert log.offset_at_time(5, 1) == (0, 7)
+
+
+def test_an_offset_that_is_not_the_next_one_is_our_mistake():
+    log = Log.open(MemoryDisk(), "t-0")
+    with pytest.raises(AssertionError, match="t-0: a batch at 3, not at 0"):
+        log.append(encode_records([Record(3, 7, b"k", b"v")], base_offset=3), last_offset=3, max_timestamp_ms=7)
+
+
+def sealed_log(disk):
+    """Three segments of one batch each, the first two of them sealed."""
+    log = Log.open(disk, "t-0", SMALL)
+    batches = []
+    for _ in range(3):
+        batches.append(append(log, Wish((5,), 500))[0])
+        disk.sync(log.unsynced_paths())
+    disk.sync(log.unsynced_paths())
+    assert [name[-9:] for name in disk.list_dir("t-0")] == ["00000.log", "00.sealed", "00001.log", "01.sealed", "00002.log"]
+    return batches
+
+
+FIRST = "t-0/00000000000000000000"
+
+
+def test_a_sealed_segment_is_believed_and_not_read_at_a_start():
+    disk = MemoryDisk()
+    batches = sealed_log(disk)
+    disk.append(f"{FIRST}.log", 100, b"bit rot")
+    log = Log.open(disk, "t-0", SMALL)
+    assert (log.next_offset, log.cut_bytes, log.unsynced_paths()) == (3, 0, ("t-0/00000000000000000002.log", "t-0", "."))
+    assert bytes(log.read(1, 10, 3)) == batches[1]
+
+
+def test_a_log_whose_last_segment_is_sealed_goes_on_in_a_new_one():
+    disk = MemoryDisk()
+    batches = sealed_log(disk)
+    disk.delete("t-0/00000000000000000002.log")
+    log = Log.open(disk, "t-0", SMALL)
+    batches[2], _ = append(log, Wish((5,), 1))
+    assert [bytes(batch) for batch in Log.open(disk, "t-0", SMALL).batches(0)] == batches
+    assert segment_starts(disk, "t-0") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("position", [0, 8, 16, 24, 32, 40, 48, 56, 64])
+def test_a_damaged_seal_is_ignored_and_its_segment_checked(position):
+    disk = MemoryDisk()
+    batches = sealed_log(disk)
+    disk.append(f"{FIRST}.sealed", position, b"\xff")
+    log = Log.open(disk, "t-0", SMALL)
+    assert [bytes(batch) for batch in log.batches(0)] == batches
+    assert f"{FIRST}.log" in log.unsynced_paths()
+
+
+def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name():
+    disk = MemoryDisk()
+    size = len(sealed_log(disk)[0])
+    disk.resize(f"{FIRST}.log", 100)
+    with pytest.raises(Damaged, match=f"^{FIRST}.log has 100 bytes, but had {size} when it was complete$"):
+        Log.open(disk, "t-0", SMALL)
+
+
+def test_a_missing_segment_stops_the_start_with_the_name_of_the_next():
+    disk = MemoryDisk()
+    sealed_log(disk)
+    disk.delete("t-0/00000000000000000001.log")
+    with pytest.raises(Damaged, match=r"^t-0/00000000000000000002\.log: the log before it ends at offset 1; a file is missing$"):
+        Log.open(disk, "t-0", SMALL)
+
+
+def test_a_damaged_header_in_a_sealed_segment_is_told_when_it_is_read():
+    disk = MemoryDisk()
+    sealed_log(disk)
+    log = Log.open(disk, "t-0", SMALL)
+    disk.append(f"{FIRST}.log", 8, (-12).to_bytes(4, "big", signed=True))
+    with pytest.raises(Damaged, match=f"^{FIRST}.log: no batch at byte 0$"):
+        log.read(0, 10, 3)
