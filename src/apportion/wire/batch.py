@@ -175,20 +175,14 @@ def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
     header = read_header(view)
     body = memoryview(view)[HEADER_BYTES:]
     plain = decompress(header.compression, body, limit_bytes)
-    at, last, records = 0, -1, []
     try:
-        for _ in range(header.count):
-            record, at = _decode_record(plain, at, header)
-            if not last < record.offset - header.base_offset <= header.last_offset_delta:
-                raise DecodeError("offsets that do not ascend within the batch")
-            last = record.offset - header.base_offset
-            records.append(record)
+        records, end = _decode_records(plain, header)
     except IndexError:
         raise DecodeError(f"the records of the batch at offset {header.base_offset} end too early") from None
     except UnicodeDecodeError:
         raise DecodeError(f"a header name in the batch at offset {header.base_offset} is not UTF-8") from None
-    if at != len(plain):
-        raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
+    if end != len(plain):
+        raise DecodeError(f"{len(plain) - end} bytes after the records of the batch at offset {header.base_offset}")
     return records
 
 
@@ -222,32 +216,51 @@ def _put(out: bytearray, number: int) -> None:
     out.append(zigzag)
 
 
-def _decode_record(plain: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
-    """The record at `at`, and where the next one starts.
+def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int]:
+    """The records, and where the last one ends.
 
-    Every length is at least zero and the last position must be the record's declared end, so no slice was cut short.
+    No length is below zero, and the last position of a record must be its declared end, so no slice was cut short. Numbers of
+    one byte are read in place, for they are most of them and a call would take longer than all the rest.
     """
-    size, at = _number(plain, at)
-    end = at + size
-    if size < 0 or end > len(plain):
-        raise IndexError
-    time_delta, at = _number(plain, at + 1, 64)  # the attributes of a record have no bit in use
-    offset_delta, at = _number(plain, at)
-    key, at = _octets(plain, at)
-    value, at = _octets(plain, at)
+    base_offset, base_ms, is_stamped = header.base_offset, header.first_timestamp_ms, header.timestamp_type
+    timestamp_ms, last, at = header.max_timestamp_ms, -1, 0
+    records = []
+    for _ in range(header.count):
+        size, at = _number(plain, at)
+        end = at + size
+        if size < 0 or end > len(plain):
+            raise IndexError
+        at += 1  # the attributes of a record have no bit in use
+        if (byte := plain[at]) < 128:
+            delta, at = byte >> 1 ^ -(byte & 1), at + 1
+        else:
+            delta, at = _number(plain, at, 64)
+        if not is_stamped:
+            timestamp_ms = base_ms + delta
+            if not -(1 << 63) <= timestamp_ms < 1 << 63:
+                raise DecodeError(f"a record with the timestamp {timestamp_ms}")
+        if (byte := plain[at]) < 128:
+            delta, at = byte >> 1 ^ -(byte & 1), at + 1
+        else:
+            delta, at = _number(plain, at)
+        if not last < delta <= header.last_offset_delta:
+            raise DecodeError("offsets that do not ascend within the batch")
+        last = delta
+        key, at = _octets(plain, at)
+        value, at = _octets(plain, at)
+        headers: Headers = ()
+        if plain[at]:
+            headers, at = _headers(plain, at)
+        else:
+            at += 1
+        if at != end:
+            raise DecodeError(f"a record of {size} bytes that does not end where its last field ends")
+        records.append(tuple.__new__(Record, (base_offset + delta, timestamp_ms, key, value, headers)))
+    return records, at
+
+
+def _headers(plain: bytes, at: int) -> tuple[Headers, int]:
     count, at = _number(plain, at)
-    headers: Headers = ()
-    if count:
-        headers, at = _headers(plain, at, count)
-    if at != end:
-        raise DecodeError(f"a record of {size} bytes that does not end where its last field ends")
-    timestamp_ms = header.max_timestamp_ms if header.attributes & 8 else header.first_timestamp_ms + time_delta
-    if not -(1 << 63) <= timestamp_ms < 1 << 63:
-        raise DecodeError(f"a record with the timestamp {timestamp_ms}")
-    return Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers), at
-
-
-def _headers(plain: bytes, at: int, count: int) -> tuple[Headers, int]:
     if count < 0:
         raise DecodeError(f"a record with {count} headers")
     headers = []

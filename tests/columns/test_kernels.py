@@ -1,0 +1,50 @@
+"""The compiled functions: their numbers are Kafka's varints, and they work where nothing can be cached."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.columns.kernels import BAD, compiled, varint, varlong
+
+
+def zigzag_varint(number: int) -> bytes:
+    """The shortest varint of a signed number, by the definition."""
+    zigzag, out = abs(2 * number) - (number < 0), []
+    while zigzag > 127:
+        out.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    return bytes([*out, zigzag])
+
+
+def read(kernel, data: bytes, end: int | None = None) -> tuple[int, int]:
+    """What `kernel` reads at the start of `data`, which ends at `end`."""
+    number, at = kernel(np.frombuffer(data, np.uint8), np.uint64(0), np.uint64(len(data) if end is None else end))
+    return int(number), int(at)
+
+
+@settings(max_examples=300, deadline=None)
+@given(small=st.integers(-(1 << 31), (1 << 31) - 1), large=st.integers(-(1 << 63), (1 << 63) - 1), rest=st.binary(max_size=3))
+def test_every_number_is_read_and_every_cut_one_is_bad(small, large, rest):
+    for kernel, number in ((varint, small), (varlong, small), (varlong, large)):
+        data = zigzag_varint(number)
+        assert read(kernel, data + rest) == (number, len(data))
+        assert read(kernel, data, len(data) - 1) == (0, int(BAD))
+
+
+def test_numbers_of_too_many_bits_are_bad():
+    for kernel, data in (
+        (varint, b"\xff\xff\xff\xff\x1f"),
+        (varint, b"\x80\x80\x80\x80\x80\x00"),
+        (varint, b"\xff" * 30),
+        (varlong, b"\xff" * 9 + b"\x02"),
+        (varlong, b"\x80" * 10 + b"\x00"),
+        (varlong, b"\xff" * 30),
+    ):
+        assert read(kernel, data) == (0, int(BAD))
+
+
+def test_a_function_without_a_cache_directory_is_compiled_all_the_same():
+    """Numba finds no directory for source that lies in no file, just as in a read-only home."""
+    scope: dict = {}
+    exec("def doubled(number):\n    return 2 * number", scope)
+    assert compiled(scope["doubled"])(21) == 42
