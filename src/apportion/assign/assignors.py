@@ -1,0 +1,41 @@
+"""The server's assignors by the names that members ask for."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from apportion.assign.heterogeneous import uniform_heterogeneous
+from apportion.assign.range import range_assignment
+from apportion.assign.subscriptions import Subscriptions, Vector, check_owner, check_starts, subscribers_of
+from apportion.assign.uniform import uniform_homogeneous
+
+__all__ = ["ASSIGNORS", "Assignor", "Subscriptions"]
+
+Assignor = Callable[[Vector, Vector, Subscriptions], Vector]
+"""(owner now, starts of the topics, subscriptions) -> owner from now on; -1 only for topics that nobody wants."""
+
+
+def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
+    """The fairest assignment with the fewest moves, by the quick way where all members want the same topics."""
+    subscriptions = Subscriptions(*subscriptions)
+    if not subscriptions.is_homogeneous:
+        return uniform_heterogeneous(owner, starts, subscriptions)
+    check_starts(starts, len(owner), "starts", "partitions")
+    check_owner(owner, subscriptions.members)
+    wanted = np.diff(subscribers_of(subscriptions, len(starts) - 1).topic_starts) > 0
+    if wanted.all():
+        return uniform_homogeneous(owner, subscriptions.members)
+    inside = np.repeat(wanted, np.diff(starts))
+    result = np.full(len(owner), -1, np.int32)
+    result[inside] = uniform_homogeneous(owner[inside], subscriptions.members)
+    return result
+
+
+def ranges(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
+    """Kafka's ranges; who owns what now does not matter."""
+    check_starts(starts, len(owner), "starts", "partitions")
+    return range_assignment(starts, subscriptions)
+
+
+ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": ranges}
+"""In the order of Kafka's default for group.consumer.assignors: the first is used when no member asks for one."""

@@ -1,0 +1,92 @@
+"""Which member wants which topics, as two integer vectors, and the checks that every assignor makes of its input."""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.int32]
+"""One number for each partition, topic, member or claim."""
+
+
+class Subscriptions(NamedTuple):
+    """Member m wants the topics `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any order."""
+
+    member_starts: Vector
+    topics: Vector
+
+    @classmethod
+    def of(cls, wanted: Iterable[Iterable[int]]) -> "Subscriptions":
+        """The subscriptions of members that want these topics, member 0 first."""
+        lists = [list(topics) for topics in wanted]
+        ends = np.cumsum([0, *map(len, lists)])
+        return cls(ends.astype(np.int32), np.fromiter(chain.from_iterable(lists), np.int32, int(ends[-1])))
+
+    @property
+    def members(self) -> int:
+        """How many members there are."""
+        return len(self.member_starts) - 1
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """True where every member wants the same topics."""
+        lengths = np.diff(self.member_starts)
+        if (lengths != lengths[:1]).any():
+            return False
+        if not len(self.topics):
+            return True
+        rows = self.topics.reshape(self.members, -1)
+        return bool((rows == rows[0]).all() or (np.sort(rows, axis=1) == np.sort(rows[0])).all())
+
+
+class Subscribers(NamedTuple):
+    """Subscriptions seen from the topics: topic t is wanted by `members[topic_starts[t]:topic_starts[t + 1]]`, ascending.
+
+    A claim is one member that wants one topic; its number is its index in `members`.
+    """
+
+    topic_starts: Vector
+    members: Vector
+
+    @property
+    def topics(self) -> Vector:
+        """The topic of each claim."""
+        topics = np.arange(len(self.topic_starts) - 1, dtype=np.int32)
+        return np.repeat(topics, np.diff(self.topic_starts))
+
+
+def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
+    """The same subscriptions, seen from topics 0..topics-1. Raises ValueError for what is no subscription to them."""
+    member_starts, wanted = subscriptions
+    check_starts(member_starts, len(wanted), "member_starts", "subscriptions")
+    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < topics:
+        stranger = int(wanted[(wanted < 0) | (wanted >= topics)][0])
+        raise ValueError(f"a member subscribes to topic {stranger}, but there are {topics} topics, counted from 0")
+    order = np.argsort(wanted, kind="stable")
+    counts = np.bincount(wanted, minlength=topics)
+    members = np.repeat(np.arange(len(member_starts) - 1, dtype=np.int32), np.diff(member_starts))[order]
+    subscribers = Subscribers(starts_of(counts), members)
+    twice = np.flatnonzero((np.diff(wanted[order]) == 0) & (np.diff(members) == 0))
+    if len(twice):
+        raise ValueError(f"member {members[twice[0]]} subscribes to topic {wanted[order][twice[0]]} twice")
+    return subscribers
+
+
+def starts_of(lengths: NDArray[np.integer]) -> Vector:
+    """Where slices of these lengths start when they follow each other, and last where the last one ends."""
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+
+
+def check_starts(starts: Vector, end: int, name: str, things: str) -> None:
+    """Nothing; ValueError unless `starts` cuts 0..end into slices."""
+    if not len(starts) or starts[0] != 0 or starts[-1] != end or (np.diff(starts) < 0).any():
+        raise ValueError(f"{name} must rise from 0 to {end}, the number of {things}")
+
+
+def check_owner(owner: Vector, members: int) -> None:
+    """Nothing; ValueError unless each partition belongs to one of `members` members, or to nobody (-1)."""
+    if len(owner) and not -1 <= owner.min() <= owner.max() < members:
+        partition = int(np.flatnonzero((owner < -1) | (owner >= members))[0])
+        raise ValueError(f"partition {partition} is owned by member {owner[partition]}, but there are {members}, counted from 0")

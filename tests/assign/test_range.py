@@ -1,0 +1,55 @@
+"""`range` is Kafka's rule exactly."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.assign.range import range_assignment
+from apportion.assign.subscriptions import Subscriptions
+
+
+def kafkas_rule(sizes, wants):
+    owner = []
+    for topic, size in enumerate(sizes):
+        members = [member for member, topics in enumerate(wants) if topic in topics]
+        for place, member in enumerate(members):
+            owner += [member] * (size // len(members) + (place < size % len(members)))
+        owner += [] if members else [-1] * size
+    return owner
+
+
+def assigned(sizes, wants):
+    return range_assignment(np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)).tolist()
+
+
+@st.composite
+def groups(draw):
+    sizes = draw(st.lists(st.integers(0, 12), max_size=5))
+    topics = st.lists(st.integers(0, len(sizes) - 1), unique=True) if sizes else st.just([])
+    return sizes, draw(st.lists(topics, max_size=6))
+
+
+@settings(max_examples=300, deadline=None)
+@given(groups())
+def test_range_is_kafkas_rule(group):
+    assert assigned(*group) == kafkas_rule(*group)
+
+
+def test_topics_with_the_same_subscribers_are_cut_alike():
+    assert assigned([7, 7], [[0, 1], [1, 0], [0, 1]]) == [0, 0, 0, 1, 1, 2, 2] * 2
+
+
+def test_the_last_of_more_members_than_partitions_get_nothing():
+    assert assigned([2], [[0], [0], [0]]) == [0, 1]
+
+
+@pytest.mark.parametrize("topic", [-1, 2])
+def test_an_unknown_topic_is_refused(topic):
+    with pytest.raises(ValueError, match=f"subscribes to topic {topic}, but there are 2 topics"):
+        assigned([1, 1], [[0], [topic]])
+
+
+def test_starts_that_fall_are_refused():
+    with pytest.raises(ValueError, match="starts must rise from 0 to 2, the number of partitions"):
+        range_assignment(np.array([0, 3, 2], np.int32), Subscriptions.of([]))
