@@ -137,6 +137,7 @@ class Log:
                 continue
             lost = next((batch for batch in segment.batches(next_offset) if batch.base_offset >= next_offset), None)
             if lost is not None:
+                self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, lost.start)
         return Log(self._disk, self._directory, self._settings)
 
@@ -146,12 +147,11 @@ class Log:
         ended = self._segments[-1] if self._segments else None
         if ended is None:
             self._disk.make_dir(self._directory)
-        elif not ended.is_sealed:
-            ended.cut()
+        elif not ended.is_finished:  # it is, when the disk refused the new segment before
+            ended.finish()
             self._unsynced[ended.path] = None
-        segment.append(batch, last_offset, max_timestamp_ms)
-        if ended is not None and not ended.is_sealed:
             self._unsealed.append(ended)
+        segment.append(batch, last_offset, max_timestamp_ms)
         self._segments.append(segment)
         self._unsynced |= {segment.path: None, self._directory: None, parent_of(self._directory): None}
 

@@ -1,0 +1,42 @@
+"""The command `apportion`: its arguments and its help. The work is done elsewhere, and imported only then."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="apportion",
+    help="Kafka's consumer-group system in Python. Start with: apportion serve --listen 127.0.0.1:9092 --data-dir ./data",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+LISTEN_HELP = (
+    "HOST:PORT for clients; port 0 picks a free one. Bind 127.0.0.1 unless others must reach it: there is no authentication."
+)
+DATA_DIR_HELP = "Directory of topics and groups, made if there is none. One broker at a time may use it."
+SET_HELP = "A broker setting by Kafka's own name, such as num.partitions=12. May be given more than once."
+
+
+@app.callback()
+def apportion() -> None:
+    """Kafka's consumer-group system in Python."""
+
+
+@app.command()
+def serve(
+    data_dir: Annotated[Path, typer.Option(help=DATA_DIR_HELP)],
+    listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = "127.0.0.1:9092",
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)] = None,
+) -> None:
+    """Run one broker until SIGTERM or Ctrl-C.
+
+    It prints one line, `listening on HOST:PORT`, when any Kafka client can connect. What was acknowledged is on the disk.
+
+    Example: apportion serve --listen 127.0.0.1:9092 --data-dir ./data --set num.partitions=12
+    """
+    from apportion.cli.serving import run
+
+    raise typer.Exit(run(listen, data_dir, settings or []))

@@ -1,0 +1,47 @@
+"""`apportion serve`: a broker in the foreground, its log on stderr, one ready line on stdout, a clean end on SIGTERM."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.server.server import Server
+from apportion.store.disk import Damaged
+
+UNUSABLE = 2  # exit code when the broker could not start as it was asked to
+
+
+def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
+    """The exit code after the broker has ended: 0 after a signal, 2 with one sentence on stderr if it could not start."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    try:
+        settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(Server(settings, data_dir)))
+    except (SettingRefused, Damaged, OSError) as error:
+        print(f"apportion serve: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+        return UNUSABLE
+    return 0
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's loop where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(server: Server) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    host, port = await server.start()
+    print(f"listening on {f'[{host}]' if ':' in host else host}:{port}", flush=True)
+    await stop.wait()
+    await server.stop()

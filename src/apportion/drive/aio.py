@@ -1,0 +1,106 @@
+"""Drives a machine on an asyncio loop: every event is a step, every flush runs in one other thread, every deadline is one timer."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from apportion.machine import Flush, Flushed, FlushFailed, Instant, Tick
+
+
+class Stepped(Protocol):
+    """A machine that can also say what to do when a step of it broke off."""
+
+    def step(self, event: Any, now: Instant) -> list[Any]:
+        """See Machine."""
+        ...
+
+    def wake_at(self) -> int | None:
+        """See Machine."""
+        ...
+
+    def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
+        """The actions after `step(event)` raised `error`: the machine is whole again."""
+        ...
+
+
+def instant() -> Instant:
+    """Both clocks, read now."""
+    return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+
+
+class LoopDriver:
+    """One machine on one loop. `carry_out` gets every action but Flush, in order, on the loop's thread."""
+
+    def __init__(
+        self,
+        machine: Stepped,
+        *,
+        sync: Callable[[Iterable[str]], None],
+        carry_out: Callable[[Any], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._machine = machine
+        self._sync = sync
+        self._carry_out = carry_out
+        self._loop = loop
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="apportion-sync")
+        self._flushing: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._stopped = False
+
+    def post(self, event: Any) -> None:
+        """The machine has stepped over `event`, and its actions are carried out or under way."""
+        if self._stopped:
+            return
+        now = instant()
+        try:
+            actions = self._machine.step(event, now)
+        except Exception as error:  # the machine is wrong: it says what becomes of the event
+            actions = self._machine.give_up(event, error, now)
+        self.perform(actions)
+
+    def perform(self, actions: list[Any]) -> None:
+        """The actions are carried out in order, and the timer is set to the machine's next deadline."""
+        for action in actions:
+            if type(action) is Flush:
+                self._flush(action)
+            else:
+                self._carry_out(action)
+        wake_ms = self._machine.wake_at()
+        if wake_ms is not None and (self._timer is None or wake_ms < self._timer_ms):
+            self._set_timer(wake_ms)
+
+    async def idle(self) -> None:
+        """No flush is under way: what was written before this call is on the disk."""
+        while self._flushing is not None:
+            await asyncio.wait([self._flushing])
+            await asyncio.sleep(0)  # the callbacks of the flush come first
+
+    async def stop(self) -> None:
+        """No event is taken any more; the flush that was under way has ended."""
+        await self.idle()
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._thread.shutdown()
+
+    def _set_timer(self, wake_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = wake_ms
+        self._timer = self._loop.call_later(max(0.001, wake_ms / 1000 - time.monotonic()), self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.post(Tick())
+
+    def _flush(self, flush: Flush) -> None:
+        self._flushing = future = self._loop.run_in_executor(self._thread, self._sync, flush.paths)
+        future.add_done_callback(lambda done: self._flushed(flush, done.exception()))
+
+    def _flushed(self, flush: Flush, error: BaseException | None) -> None:
+        self._flushing = None
+        self.post(Flushed(flush.mark) if error is None else FlushFailed(flush.mark, str(error)))

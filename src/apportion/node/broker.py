@@ -1,0 +1,54 @@
+"""What the handlers of a node share: its settings, its address, its journal, its topics and its partitions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from apportion.deadlines import Deadlines
+from apportion.machine import Arrived, Instant
+from apportion.node.journal import Journal
+from apportion.node.partitions import Partition, Partitions
+from apportion.node.settings import BrokerSettings
+from apportion.node.topics import Registry
+from apportion.node.waits import Waits
+
+
+class Address(NamedTuple):
+    """Where clients reach this broker."""
+
+    host: str
+    port: int
+
+
+class Answer(NamedTuple):
+    """A response, and the mark that must be durable before anybody sees it."""
+
+    body: Any
+    mark: int = 0
+
+
+@dataclass(slots=True)
+class Broker:
+    """The state that data requests read and write; groups live in the coordinators instead."""
+
+    settings: BrokerSettings
+    address: Address
+    journal: Journal
+    registry: Registry
+    partitions: Partitions
+    waits: Waits
+    deadlines: Deadlines
+
+    def partition_or_none(self, name: str, index: int) -> Partition | None:
+        """The partition of that name and index; None if there is no such topic or partition."""
+        topic = self.registry.topics.named(name)
+        return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
+
+    def partition_by_id_or_none(self, topic_id: bytes, index: int) -> Partition | None:
+        """The partition of that topic id and index; None if there is none (any more)."""
+        topic = self.registry.topics.with_id(topic_id)
+        return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
+
+
+Handler = Callable[[Broker, Arrived, Instant], Answer | None]
+"""Answers a request, or parks it and returns None."""

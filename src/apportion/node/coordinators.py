@@ -1,0 +1,199 @@
+"""The coordinator shards of this broker: one for each partition of `__consumer_offsets` that was ever needed.
+
+A group belongs to the shard that Java's hash of its id names. What a shard appends goes to its partition as one batch, and every
+answer of the shard waits until that is durable. A request over several groups is split and its answers joined under one ticket.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from apportion.coord.placement import shard_of
+from apportion.coord.records import Append, Record
+from apportion.coord.shard import Shard, TopicsChanged
+from apportion.machine import Arrived, Instant, Note, Reply, Tick, Ticket
+from apportion.node.broker import Broker
+from apportion.node.journal import Held
+from apportion.node.partitions import Partition
+from apportion.node.splits import EVERY_SHARD, SPLITS
+from apportion.topics import Topics
+from apportion.wire.batch import decode_batch
+from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+
+Say = Callable[[int, Held], None]
+"""Sends an answer when its mark is durable."""
+
+
+class Seat:
+    """One shard on its partition. `mark` is when everything that its answers may tell of is durable."""
+
+    __slots__ = ("mark", "parked", "partition", "shard")
+
+    def __init__(self, shard: Shard, partition: Partition) -> None:
+        self.shard = shard
+        self.partition = partition
+        self.parked: dict[Ticket, Arrived] = {}
+        self.mark = partition.mark
+
+
+class Joint:
+    """A request whose parts are with several shards; `answers` fills up in the order of the parts."""
+
+    __slots__ = ("answers", "asked", "missing")
+
+    def __init__(self, asked: Arrived, parts: int) -> None:
+        self.asked = asked
+        self.answers: list[Any] = [None] * parts
+        self.missing = parts
+
+
+class Coordinators:
+    """All seats, and the way of every group request to its shard and back."""
+
+    __slots__ = ("_broker", "_joints", "_last_part", "_notes", "_say", "_seats")
+
+    def __init__(self, broker: Broker, say: Say) -> None:
+        self._broker = broker
+        self._say = say
+        self._seats: dict[int, Seat] = {}
+        self._joints: dict[Ticket, tuple[Joint, int]] = {}
+        self._last_part = 0
+        self._notes: list[Note] = []
+
+    def arrived(self, ask: Arrived, now: Instant) -> None:
+        """The request is with the shard of its group, or its parts are with theirs."""
+        split = SPLITS.get(type(ask.request))
+        if split is None:
+            self._ask(self._place(ask.request.group_id, ask.fresh, now), ask, now)
+            return
+        if type(ask.request) is EVERY_SHARD:
+            parts = [(seat, ask.request) for seat in self._seats.values()]
+        else:
+            parts = [(self._place(group_id, ask.fresh, now), part) for group_id, part in split.parts(ask.request)]
+        if not parts:
+            self._say(self._broker.registry.mark, Held(ask.ticket, split.join([]), ask))
+        elif len(parts) == 1:
+            self._ask(parts[0][0], ask, now)
+        else:
+            self._ask_parts(ask, parts, now)
+
+    def joined(self, held: Held) -> Held | None:
+        """The answer to the whole request, now that its last part is here; None while others are missing."""
+        joint, index = self._joints.pop(held.ticket)
+        joint.answers[index] = held.body
+        joint.missing -= 1
+        if joint.missing:
+            return None
+        return Held(joint.asked.ticket, SPLITS[type(joint.asked.request)].join(joint.answers), joint.asked)
+
+    def tell(self, topics: Topics, now: Instant) -> None:
+        """Every shard knows these topics, and shows nothing of them before they are durable."""
+        for seat in list(self._seats.values()):
+            seat.mark = max(seat.mark, self._broker.registry.mark)
+            self._step(seat, TopicsChanged(topics), now)
+
+    def tick(self, index: int, now: Instant) -> None:
+        """The deadlines of that shard that have come are served."""
+        if index in self._seats:
+            self._step(self._seats[index], Tick(), now)
+
+    def gone(self, event: Any, now: Instant) -> None:
+        """No shard waits for these tickets."""
+        for seat in list(self._seats.values()):
+            for ticket in event.tickets:
+                seat.parked.pop(ticket, None)
+            self._step(seat, event, now)
+
+    def recover(self, now: Instant) -> None:
+        """Every shard that has a log is as its log says."""
+        topic = self._broker.registry.offsets_topic_or_none()
+        if topic is not None:
+            for index in self._broker.partitions.written(topic):
+                self._seated(index, self._broker.partitions.of(topic, index), now)
+
+    def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
+        """The shard of that partition is thrown away and rebuilt from its log; the requests that it had parked."""
+        seat = self._seats.pop(partition.index)
+        self._seated(partition.index, partition, now)
+        return list(seat.parked.values())
+
+    def partitions_of(self, request: Any) -> list[Partition]:
+        """The partitions of the shards that the request concerns, if they are there."""
+        split = SPLITS.get(type(request))
+        groups = [request.group_id] if split is None else [group_id for group_id, _ in split.parts(request)]
+        indexes = [shard_of(group_id, self._broker.settings.offsets_topic_num_partitions) for group_id in groups]
+        if type(request) is EVERY_SHARD:
+            indexes = list(self._seats)
+        return [self._seats[index].partition for index in dict.fromkeys(indexes) if index in self._seats]
+
+    def partitions(self) -> list[Partition]:
+        """The partitions of all shards that are there."""
+        return [seat.partition for seat in self._seats.values()]
+
+    def notes(self) -> Iterable[Note]:
+        """What the shards have said since the last call."""
+        said, self._notes = self._notes, []
+        return said
+
+    def _place(self, group_id: str, fresh: bytes, now: Instant) -> Seat:
+        """The seat of the group's shard, taken now if it was empty."""
+        topic = self._broker.registry.offsets_topic(fresh)
+        index = shard_of(group_id, topic.partitions)
+        return self._seats.get(index) or self._seated(index, self._broker.partitions.of(topic, index), now)
+
+    def _seated(self, index: int, partition: Partition, now: Instant) -> Seat:
+        """A new shard that has read its log sits at `index`."""
+        shard = Shard(self._broker.settings.group, self._broker.registry.topics)
+        for record in stored(partition):
+            shard.replay(record[0], offset=record[1])
+        seat = self._seats[index] = Seat(shard, partition)
+        seat.mark = max(seat.mark, self._broker.registry.mark)
+        self._perform(seat, shard.loaded(now), now)
+        return seat
+
+    def _ask(self, seat: Seat, ask: Arrived, now: Instant) -> None:
+        seat.parked[ask.ticket] = ask
+        self._step(seat, ask, now)
+
+    def _ask_parts(self, ask: Arrived, parts: list[tuple[Seat, Any]], now: Instant) -> None:
+        joint = Joint(ask, len(parts))
+        tickets = []
+        for index in range(len(parts)):
+            self._last_part -= 1
+            tickets.append(Ticket(self._last_part))
+            self._joints[tickets[-1]] = (joint, index)
+        for (seat, request), ticket in zip(parts, tickets, strict=True):
+            self._ask(seat, Arrived(ticket, request, ask.version, ask.caller, ask.fresh), now)
+
+    def _step(self, seat: Seat, event: Any, now: Instant) -> None:
+        self._perform(seat, seat.shard.step(event, now), now)
+
+    def _perform(self, seat: Seat, actions: list[Any], now: Instant) -> None:
+        """The shard's actions in their order: appends first make every later answer wait for them."""
+        for action in actions:
+            if type(action) is Reply:
+                self._say(seat.mark, Held(action.ticket, action.body, seat.parked.pop(action.ticket, None)))
+            elif type(action) is Append:
+                seat.partition.append_records(
+                    [
+                        (encode_key(each.key), None if each.value is None else encode_value(each.value), ())
+                        for each in action.records
+                    ],
+                    now.wall_ms,
+                )
+                seat.mark = max(seat.mark, seat.partition.mark)
+            else:
+                self._notes.append(action)
+        wake_ms = seat.shard.wake_at()
+        if wake_ms is None:
+            self._broker.deadlines.disarm(("shard", seat.partition.index))
+        else:
+            self._broker.deadlines.arm(("shard", seat.partition.index), wake_ms)
+
+
+def stored(partition: Partition) -> Iterable[tuple[Record, int]]:
+    """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out."""
+    for view in partition.log.batches(partition.log.start_offset):
+        for record in decode_batch(view):
+            key = None if record.key is None else decode_key(record.key)
+            if key is not None:
+                yield Record(key, None if record.value is None else decode_value(key, record.value)), record.offset

@@ -1,0 +1,1 @@
+"""One file for each family of requests, each with a table `HANDLERS` of its own."""

@@ -1,0 +1,155 @@
+"""CreateTopics, DeleteTopics, CreatePartitions: one answer for each topic, and nothing shown before it is on the disk."""
+
+from hashlib import blake2b
+
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.topics import DEFAULT_COUNT
+from apportion.topics import NO_TOPIC_ID, Topic
+from apportion.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from apportion.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from apportion.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+BY_STATE = 6  # the first version of DeleteTopics that names a topic or gives its id
+
+
+def create_topics(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The topics exist, each with an id of its own; with `validate_only` it is only said whether they could."""
+    request: CreateTopicsRequest = ask.request
+    names = [topic.name for topic in request.topics]
+    return Answer(
+        CreateTopicsResponse(
+            topics=tuple(
+                _created(broker, topic, request.validate_only, ask)
+                if names.count(topic.name) == 1
+                else _not_created(topic.name, Refused(Code.INVALID_REQUEST, "the request names this topic twice"))
+                for topic in request.topics
+            )
+        )
+    )
+
+
+def _created(broker: Broker, wanted: CreatableTopic, validate_only: bool, ask: Arrived) -> CreatableTopicResult:
+    registry = broker.registry
+    try:
+        count = _partition_count(wanted, broker.settings.node_id)
+        config = {each.name: each.value for each in wanted.configs}
+        topic = registry.checked(wanted.name, count, config, new_id(ask.fresh, wanted.name))
+    except Refused as refused:
+        return _not_created(wanted.name, refused)
+    if not validate_only:
+        registry.create(topic, config)
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=NO_TOPIC_ID if validate_only else topic.id,
+        num_partitions=topic.partitions,
+        replication_factor=1,
+        configs=tuple(
+            CreatableTopicConfigs(name=each.name, value=each.value, config_source=each.source)
+            for each in registry.configs_of(topic.name, config)
+        ),
+    )
+
+
+def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=refused.code, error_message=refused.why, num_partitions=-1, replication_factor=-1, configs=None
+    )
+
+
+def _partition_count(wanted: CreatableTopic, node_id: int) -> int:
+    """How many partitions are asked for, by number or by an assignment of each to a broker."""
+    if not wanted.assignments:
+        if wanted.replication_factor not in (-1, 1):
+            raise Refused(
+                Code.INVALID_REPLICATION_FACTOR,
+                f"there is one broker, so the replication factor is 1, not {wanted.replication_factor}",
+            )
+        return wanted.num_partitions
+    if wanted.num_partitions != DEFAULT_COUNT or wanted.replication_factor != -1:
+        raise Refused(Code.INVALID_REQUEST, "give either an assignment, or a number of partitions and a replication factor")
+    indexes = sorted(each.partition_index for each in wanted.assignments)
+    if indexes != list(range(len(indexes))) or any(tuple(each.broker_ids) != (node_id,) for each in wanted.assignments):
+        raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"partitions are numbered from 0 and each is on broker {node_id} alone")
+    return len(indexes)
+
+
+def new_id(fresh: bytes, name: str) -> bytes:
+    """A topic id that this step alone gives, and to this name alone."""
+    return blake2b(name.encode(), key=fresh, digest_size=16).digest()
+
+
+def delete_topics(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The topics are gone, with their logs; a topic made again under the name is another topic."""
+    request: DeleteTopicsRequest = ask.request
+    wanted = request.topics if ask.version >= BY_STATE else tuple(DeleteTopicState(name=name) for name in request.topic_names)
+    return Answer(DeleteTopicsResponse(responses=tuple(_deleted(broker, state) for state in wanted)))
+
+
+def _deleted(broker: Broker, state: DeleteTopicState) -> DeletableTopicResult:
+    try:
+        topic = _meant(broker, state)
+        broker.registry.delete(topic)
+    except Refused as refused:
+        return DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=refused.code, error_message=refused.why)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.id)
+
+
+def _meant(broker: Broker, state: DeleteTopicState) -> Topic:
+    """The topic that a name or an id means."""
+    topics = broker.registry.topics
+    if state.name is not None and state.topic_id != NO_TOPIC_ID:
+        raise Refused(Code.INVALID_REQUEST, "give the name or the id, not both")
+    if state.name is not None:
+        topic, code = topics.named(state.name), Code.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        topic, code = topics.with_id(state.topic_id), Code.UNKNOWN_TOPIC_ID
+    if topic is None:
+        raise Refused(code, "there is no such topic")
+    return topic
+
+
+def create_partitions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The topics have as many partitions as asked for; the new ones are empty."""
+    request: CreatePartitionsRequest = ask.request
+    return Answer(CreatePartitionsResponse(results=tuple(_grown(broker, topic, request.validate_only) for topic in request.topics)))
+
+
+def _grown(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool) -> CreatePartitionsTopicResult:
+    try:
+        topic = broker.registry.topics.named(wanted.name)
+        if topic is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+        if wanted.count <= topic.partitions:
+            raise Refused(Code.INVALID_PARTITIONS, f"the topic has {topic.partitions} partitions already")
+        if wanted.assignments is not None and len(wanted.assignments) != wanted.count - topic.partitions:
+            raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, "an assignment names every new partition")
+        if not validate_only:
+            broker.registry.grow(topic, wanted.count)
+    except Refused as refused:
+        return CreatePartitionsTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.why)
+    return CreatePartitionsTopicResult(name=wanted.name)
+
+
+HANDLERS: dict[type, Handler] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+}

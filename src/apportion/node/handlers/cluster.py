@@ -1,0 +1,160 @@
+"""ApiVersions, Metadata, DescribeCluster, FindCoordinator: what this broker is and where things live. Everything lives here."""
+
+from apportion.errors import Code
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.partitions import LEADER_EPOCH
+from apportion.node.topics import is_valid
+from apportion.topics import NO_TOPIC_ID, Topic
+from apportion.wire.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from apportion.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from apportion.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from apportion.wire.table import versions
+
+GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
+UNAUTHORISED = -(1 << 31)  # "authorized operations were not asked for"
+FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
+
+
+def api_versions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """All APIs with their versions. A version that is not served gets the shape of version 0 and UNSUPPORTED_VERSION."""
+    return Answer(versions_response(ask.version))
+
+
+def versions_response(version: int, error: Code = Code.NONE) -> ApiVersionsResponse:
+    """The answer to ApiVersions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke."""
+    return versions(
+        error,
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=first, max_version=last)
+            for name, (first, last) in FEATURES.items()
+            if version >= 4 or first > 0
+        ),
+        finalized_features_epoch=0,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=last, min_version_level=last) for name, (_, last) in FEATURES.items()
+        ),
+    )
+
+
+def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The broker and the topics asked for; a missing one is made first where request and settings allow it."""
+    request: MetadataRequest = ask.request
+    if request.topics is None or (ask.version == 0 and not request.topics):
+        topics = tuple(_described(broker, topic) for topic in broker.registry.topics)
+    else:
+        may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
+        topics = tuple(_asked_for(broker, wanted, may_create, ask.fresh) for wanted in request.topics)
+    host, port = broker.address
+    return Answer(
+        MetadataResponse(
+            brokers=(MetadataResponseBroker(node_id=broker.settings.node_id, host=host, port=port),),
+            cluster_id=broker.registry.cluster_id,
+            controller_id=broker.settings.node_id,
+            topics=topics,
+        )
+    )
+
+
+def _asked_for(broker: Broker, wanted: MetadataRequestTopic, may_create: bool, fresh: bytes) -> MetadataResponseTopic:
+    registry = broker.registry
+    if wanted.name is None or wanted.topic_id != NO_TOPIC_ID:
+        topic = registry.topics.with_id(wanted.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        return _described(broker, topic)
+    topic = registry.topics.named(wanted.name)
+    if topic is None and may_create:
+        topic = registry.created_by_asking(wanted.name, fresh)
+    if topic is not None:
+        return _described(broker, topic)
+    code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_valid(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=code, name=wanted.name)
+
+
+def _described(broker: Broker, topic: Topic) -> MetadataResponseTopic:
+    here = (broker.settings.node_id,)
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=broker.registry.is_internal(topic.name),
+        partitions=tuple(
+            MetadataResponsePartition(
+                partition_index=index, leader_id=here[0], leader_epoch=LEADER_EPOCH, replica_nodes=here, isr_nodes=here
+            )
+            for index in range(topic.partitions)
+        ),
+    )
+
+
+def describe_cluster(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """This broker, which is the whole cluster. Controllers cannot be asked for (endpoint type 2): UNSUPPORTED_ENDPOINT_TYPE."""
+    request: DescribeClusterRequest = ask.request
+    if request.endpoint_type != 1:
+        return Answer(
+            DescribeClusterResponse(
+                error_code=Code.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message="this address is a broker's",
+                endpoint_type=request.endpoint_type,
+            )
+        )
+    host, port = broker.address
+    return Answer(
+        DescribeClusterResponse(
+            cluster_id=broker.registry.cluster_id,
+            controller_id=broker.settings.node_id,
+            brokers=(DescribeClusterBroker(broker_id=broker.settings.node_id, host=host, port=port),),
+        )
+    )
+
+
+def find_coordinator(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """Every group is coordinated here; transactions and share groups are refused in one sentence.
+
+    Versions: up to 3 one key, from 4 several. A coordinator of transactions is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because
+    clients retry any other code until their time is up.
+    """
+    request: FindCoordinatorRequest = ask.request
+    code, why = REFUSED_TYPES.get(request.key_type, (Code.NONE, None))
+    if code is Code.NONE:
+        broker.registry.offsets_topic(ask.fresh)
+    host, port = broker.address
+    node_id = broker.settings.node_id
+    if code is not Code.NONE:
+        host, port, node_id = "", -1, -1
+    if ask.version < 4:
+        return Answer(FindCoordinatorResponse(error_code=code, error_message=why, node_id=node_id, host=host, port=port))
+    return Answer(
+        FindCoordinatorResponse(
+            coordinators=tuple(
+                Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=code, error_message=why)
+                for key in request.coordinator_keys
+            )
+        )
+    )
+
+
+REFUSED_TYPES = {  # coordinator type -> why it is not served
+    TRANSACTION: (Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker has no transactions yet"),
+    2: (Code.INVALID_REQUEST, "this broker has no share groups yet"),
+}
+
+HANDLERS: dict[type, Handler] = {
+    ApiVersionsRequest: api_versions,
+    MetadataRequest: metadata,
+    DescribeClusterRequest: describe_cluster,
+    FindCoordinatorRequest: find_coordinator,
+}

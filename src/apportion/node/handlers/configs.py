@@ -1,0 +1,66 @@
+"""DescribeConfigs: the settings of this broker and of its topics, as Kafka's tools want to see them."""
+
+from collections.abc import Iterable
+
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.topics import Setting
+from apportion.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+TOPIC, BROKER = 2, 4  # kinds of resource
+STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
+
+
+def describe_configs(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The settings of each resource, or of it those that are named. No value here is secret, and none has synonyms."""
+    request: DescribeConfigsRequest = ask.request
+    return Answer(DescribeConfigsResponse(results=tuple(_described(broker, resource) for resource in request.resources)))
+
+
+def _described(broker: Broker, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    try:
+        settings = list(_settings(broker, resource))
+    except Refused as refused:
+        return DescribeConfigsResult(
+            error_code=refused.code,
+            error_message=refused.why,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+    wanted = resource.configuration_keys
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(
+            DescribeConfigsResourceResult(name=each.name, value=each.value, config_source=each.source, read_only=True)
+            for each in settings
+            if wanted is None or each.name in wanted
+        ),
+    )
+
+
+def _settings(broker: Broker, resource: DescribeConfigsResource) -> Iterable[Setting]:
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        if broker.registry.topics.named(name) is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+        return broker.registry.configs_of(name)
+    if resource.resource_type == BROKER:
+        if name not in ("", str(broker.settings.node_id)):
+            raise Refused(Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}")
+        defaults = type(broker.settings)().named()
+        return [
+            Setting(key, value, DEFAULT if defaults[key] == value else STATIC_BROKER)
+            for key, value in broker.settings.named().items()
+        ]
+    raise Refused(Code.INVALID_REQUEST, f"settings of resource type {resource.resource_type} cannot be described here")
+
+
+HANDLERS: dict[type, Handler] = {DescribeConfigsRequest: describe_configs}

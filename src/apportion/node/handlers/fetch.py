@@ -1,0 +1,112 @@
+"""Fetch: whole batches, as many as fit, parked until there are enough. Sessions are never opened, so every answer is full.
+
+Versions: 4-12 name topics, 13-18 give ids. 7+ could have sessions: session id 0 in the answer means "none", and clients then send
+everything each time. Isolation levels read alike: without transactions the last stable offset is the high watermark.
+"""
+
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.partitions import LEADER_EPOCH, Partition
+from apportion.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+NOTHING = memoryview(b"")
+
+
+def fetch(broker: Broker, ask: Arrived, now: Instant) -> Answer | None:
+    """The records are answered, or the request waits for more of them.
+
+    Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever given out; the rest by partition.
+    """
+    request: FetchRequest = ask.request
+    if request.session_id != 0 or request.session_epoch > 0:
+        return Answer(FetchResponse(error_code=Code.FETCH_SESSION_ID_NOT_FOUND))
+    haul = Haul(broker, ask)
+    if haul.is_enough or request.max_wait_ms <= 0:
+        return Answer(haul.response)
+    broker.waits.park(ask, haul.places)
+    broker.deadlines.arm(("fetch", ask.ticket), now.mono_ms + request.max_wait_ms)
+    return None
+
+
+class Haul:
+    """What one look at the partitions of a fetch brings."""
+
+    __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_enough", "places", "response")
+
+    def __init__(self, broker: Broker, ask: Arrived) -> None:
+        request: FetchRequest = ask.request
+        self._broker = broker
+        self._by_id = ask.version >= 13
+        self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
+        self.bytes = 0
+        self.failed = False
+        places = []
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for wanted in topic.partitions:
+                partition = self._found(topic, wanted)
+                if partition is not None:
+                    places.append((partition.topic.id, partition.index))
+                partitions.append(self._read(topic, wanted, partition))
+            topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)))
+        self.places = tuple(places)
+        self.response = FetchResponse(responses=tuple(topics))
+        self.is_enough = self.failed or not places or self.bytes >= request.min_bytes
+
+    def _found(self, topic: FetchTopic, wanted: FetchPartition) -> Partition | None:
+        if self._by_id:
+            return self._broker.partition_by_id_or_none(topic.topic_id, wanted.partition)
+        return self._broker.partition_or_none(topic.topic, wanted.partition)
+
+    def _read(self, topic: FetchTopic, wanted: FetchPartition, partition: Partition | None) -> PartitionData:
+        """The answer for one partition. The first batch of the whole fetch comes even if it is larger than any limit."""
+        if partition is None:
+            return self._refused(wanted, self._missing(topic))
+        if wanted.current_leader_epoch > LEADER_EPOCH:
+            return self._refused(wanted, Code.UNKNOWN_LEADER_EPOCH)
+        limit = min(wanted.partition_max_bytes, self._left_bytes)
+        try:
+            view = partition.read(wanted.fetch_offset, max(limit, 1))
+        except Refused as refused:
+            return self._refused(wanted, refused.code)
+        if len(view) > limit and self.bytes:
+            view = NOTHING
+        self.bytes += len(view)
+        self._left_bytes = max(0, self._left_bytes - len(view))
+        return PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.high_watermark,
+            log_start_offset=partition.log.start_offset,
+            aborted_transactions=None,
+            records=view,
+        )
+
+    def _missing(self, topic: FetchTopic) -> Code:
+        if self._by_id and self._broker.registry.topics.with_id(topic.topic_id) is None:
+            return Code.UNKNOWN_TOPIC_ID
+        return Code.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _refused(self, wanted: FetchPartition, code: Code) -> PartitionData:
+        self.failed = True
+        return PartitionData(
+            partition_index=wanted.partition,
+            error_code=code,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            records=NOTHING,
+        )
+
+
+HANDLERS: dict[type, Handler] = {FetchRequest: fetch}

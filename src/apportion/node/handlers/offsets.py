@@ -1,0 +1,115 @@
+"""ListOffsets and OffsetForLeaderEpoch: where a log starts, ends, and was at some time.
+
+ListOffsets by version: 1-6 times, latest, earliest; 7 the largest timestamp; 8 earliest local; 9 latest tiered; 11 earliest not
+yet tiered. Nothing is tiered here. There is one leader epoch for ever, 0, because there is one broker.
+"""
+
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.partitions import LEADER_EPOCH, Partition
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from apportion.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
+SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+NOWHERE = (-1, -1, -1)  # offset, timestamp, leader epoch
+
+
+def list_offsets(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The offset that each partition has at the time asked for, among those that consumers may see."""
+    request: ListOffsetsRequest = ask.request
+    return Answer(
+        ListOffsetsResponse(
+            topics=tuple(
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        _listed(broker.partition_or_none(topic.name, wanted.partition_index), wanted, ask.version)
+                        for wanted in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+    )
+
+
+def _listed(partition: Partition | None, wanted: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+    try:
+        offset, timestamp_ms, epoch = _offset(_known(partition, wanted.current_leader_epoch), wanted.timestamp, version)
+    except Refused as refused:
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index, error_code=refused.code, timestamp=-1, offset=-1, leader_epoch=-1
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, timestamp=timestamp_ms, offset=offset, leader_epoch=epoch
+    )
+
+
+def _known(partition: Partition | None, epoch: int) -> Partition:
+    if partition is None:
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
+    if epoch > LEADER_EPOCH:
+        raise Refused(Code.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {LEADER_EPOCH}")
+    return partition
+
+
+def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int, int, int]:
+    """Offset, its timestamp and its leader epoch; NOWHERE if no record is that young."""
+    if version < SINCE.get(timestamp_ms, 0) or timestamp_ms < EARLIEST_PENDING:
+        raise Refused(Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}")
+    if timestamp_ms == LATEST:
+        return partition.high_watermark, -1, LEADER_EPOCH
+    if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
+        return partition.log.start_offset, -1, LEADER_EPOCH
+    if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING):
+        return NOWHERE
+    if timestamp_ms == MAX_TIMESTAMP:
+        found = partition.youngest()
+    else:
+        found = partition.log.offset_at_time(timestamp_ms, partition.high_watermark)
+    return NOWHERE if found is None else (*found, LEADER_EPOCH)
+
+
+def offset_for_leader_epoch(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The end of each partition for the one epoch there is; undefined (-1) for any other."""
+    request: OffsetForLeaderEpochRequest = ask.request
+    return Answer(
+        OffsetForLeaderEpochResponse(
+            topics=tuple(
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=tuple(
+                        _epoch_end(broker.partition_or_none(topic.topic, wanted.partition), wanted) for wanted in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+    )
+
+
+def _epoch_end(partition: Partition | None, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        known = _known(partition, wanted.current_leader_epoch)
+    except Refused as refused:
+        return EpochEndOffset(partition=wanted.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1)
+    if wanted.leader_epoch != LEADER_EPOCH:
+        return EpochEndOffset(partition=wanted.partition, leader_epoch=-1, end_offset=-1)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=known.high_watermark)
+
+
+HANDLERS: dict[type, Handler] = {ListOffsetsRequest: list_offsets, OffsetForLeaderEpochRequest: offset_for_leader_epoch}

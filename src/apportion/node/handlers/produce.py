@@ -1,0 +1,126 @@
+"""Produce: one batch a partition, checked by its header and stored as it came; the answer waits until it is on the disk.
+
+Versions: 3-12 name topics, 13 gives ids. 0-2 are advertised, as Kafka 4 does for old clients' sake, and refused.
+"""
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.partitions import Partition
+from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, check_batch
+from apportion.wire.compression import ZSTD
+from apportion.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+ZSTD_SINCE = 7
+SERVED_SINCE = 3
+ONE_BATCH = "a produce request carries exactly one record batch for a partition"
+
+
+def produce(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """Every batch that passes its checks is in its log; with acks 0 nobody is told.
+
+    Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for the disk as acks -1 does.
+    """
+    request: ProduceRequest = ask.request
+    intake = Intake(broker, ask, now)
+    topics = tuple(
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=tuple(intake.store(topic, data) for data in topic.partition_data),
+        )
+        for topic in request.topic_data
+    )
+    if request.acks == 0:
+        return Answer(None)
+    return Answer(ProduceResponse(responses=topics), intake.mark)
+
+
+class Intake:
+    """One produce request on its way into the logs; `mark` is when all of it is durable."""
+
+    __slots__ = ("_broker", "_now", "_request", "_version", "mark")
+
+    def __init__(self, broker: Broker, ask: Arrived, now: Instant) -> None:
+        self._broker = broker
+        self._request: ProduceRequest = ask.request
+        self._version = ask.version
+        self._now = now
+        self.mark = 0
+
+    def store(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+        """The answer for one partition, after its batch was stored or refused."""
+        try:
+            return self._stored(self._partition(topic, data.index), data)
+        except Refused as refused:
+            return PartitionProduceResponse(
+                index=data.index, error_code=refused.code, base_offset=-1, log_start_offset=-1, error_message=refused.why
+            )
+
+    def _partition(self, topic: TopicProduceData, index: int) -> Partition:
+        if self._version < SERVED_SINCE:
+            raise Refused(Code.UNSUPPORTED_VERSION, f"produce is served from version {SERVED_SINCE} on")
+        if self._request.acks not in (-1, 0, 1):
+            raise Refused(Code.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {self._request.acks}")
+        if self._version >= 13:
+            partition = self._broker.partition_by_id_or_none(topic.topic_id, index)
+            if partition is None and self._broker.registry.topics.with_id(topic.topic_id) is None:
+                raise Refused(Code.UNKNOWN_TOPIC_ID, f"no topic has the id {topic.topic_id.hex()}")
+        else:
+            partition = self._broker.partition_or_none(topic.name, index)
+        if partition is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic.name}-{index}")
+        if self._broker.registry.is_internal(partition.topic.name):
+            raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone")
+        return partition
+
+    def _stored(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
+        if data.records is None or len(data.records) < HEADER_BYTES:
+            raise Refused(Code.INVALID_RECORD, ONE_BATCH)
+        view = memoryview(data.records)
+        header = self._checked(partition, view)
+        repeated = partition.producers.repeated(header)
+        base_offset = partition.append(bytearray(view), header, self._now.wall_ms) if repeated is None else repeated.base_offset
+        self.mark = max(self.mark, partition.mark)
+        return PartitionProduceResponse(
+            index=data.index, base_offset=base_offset, log_append_time_ms=-1, log_start_offset=partition.log.start_offset
+        )
+
+    def _checked(self, partition: Partition, view: memoryview) -> BatchHeader:
+        """The header of the one batch in `view`. Refused for whatever Kafka refuses to store."""
+        if view[16] != 2:
+            raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")
+        if len(view) > int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES > HEADER_BYTES:
+            raise Refused(Code.INVALID_RECORD, ONE_BATCH)
+        most = self._broker.registry.max_message_bytes(partition.topic.name)
+        if len(view) > most:
+            raise Refused(Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed")
+        try:
+            header = check_batch(view)
+        except DecodeError as error:
+            raise Refused(Code.CORRUPT_MESSAGE, str(error)) from None
+        self._check_meaning(header)
+        return header
+
+    def _check_meaning(self, header: BatchHeader) -> None:
+        if header.is_control or header.count == 0:
+            raise Refused(Code.INVALID_RECORD, "clients write records, not markers")
+        if header.is_transactional or self._request.transactional_id is not None:
+            raise Refused(Code.INVALID_TXN_STATE, "this broker has no transactions yet")
+        if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+            raise Refused(Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch")
+        if header.compression == ZSTD and self._version < ZSTD_SINCE:
+            raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
+        latest_ms = self._now.wall_ms + self._broker.settings.log_message_timestamp_after_max_ms
+        if header.max_timestamp_ms > latest_ms:
+            raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future")
+
+
+HANDLERS: dict[type, Handler] = {ProduceRequest: produce}

@@ -1,0 +1,214 @@
+"""One broker as a Machine: requests in, answers out, and between them one journal and at most one flush under way.
+
+`step` hands a request to its handler or to the shard of its group, then tells everybody what changed, looks again at the fetches
+that could be answered now, and asks for a flush if anything was written. An answer leaves when what it tells of is on the disk.
+It refuses to know sockets, clocks and threads.
+"""
+
+from typing import Any
+
+from apportion.deadlines import Deadlines
+from apportion.errors import Code
+from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Ticket
+from apportion.node.broker import Address, Broker, Handler
+from apportion.node.coordinators import Coordinators
+from apportion.node.handlers import admin, cluster, configs, fetch, offsets, produce, producer_ids
+from apportion.node.journal import Held, Journal, Writer
+from apportion.node.partitions import Partition, Partitions
+from apportion.node.refusals import refusal
+from apportion.node.settings import BrokerSettings
+from apportion.node.topics import OFFSETS_TOPIC, Registry
+from apportion.node.waits import Waits
+from apportion.store.catalog import Catalog
+from apportion.store.disk import Disk, DiskError
+from apportion.store.log import LogSettings
+
+HANDLERS: dict[type, Handler] = {
+    request: handler
+    for family in (admin, cluster, configs, fetch, offsets, producer_ids, produce)
+    for request, handler in family.HANDLERS.items()
+}
+"""Requests that no group has a part in; all others go to the coordinators."""
+
+PRODUCERS_LOOKED_AT_MS = 600_000  # how often producers that have fallen silent are looked for
+
+
+class Node:
+    """One broker on one disk. `start` comes before the first `step`, and its flush before the first request."""
+
+    __slots__ = ("_broker", "_coordinators", "_out", "_told")
+
+    def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
+        journal, waits = Journal(), Waits()
+        catalog = Catalog.open(disk)
+        partitions = Partitions(disk, LogSettings(segment_bytes=settings.log_segment_bytes), journal)
+        self._broker = Broker(
+            settings=settings,
+            address=address,
+            journal=journal,
+            registry=Registry(catalog, settings, journal, partitions, waits),
+            partitions=partitions,
+            waits=waits,
+            deadlines=Deadlines(),
+        )
+        self._coordinators = Coordinators(self._broker, self._say)
+        self._told = catalog.topics
+        self._out: list[Any] = []
+
+    def start(self, now: Instant, fresh: bytes) -> list[Any]:
+        """Everything is as the logs say; what they hold is in the flush that this returns.
+
+        fresh: 16 random bytes, the cluster's id if the data directory is new.
+        """
+        broker = self._broker
+        broker.partitions.recover(broker.registry.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
+        broker.registry.recovered(fresh)
+        self._coordinators.recover(now)
+        broker.deadlines.arm(("producers",), now.mono_ms + PRODUCERS_LOOKED_AT_MS)
+        return self._settled(now)
+
+    def step(self, event: Any, now: Instant) -> list[Any]:
+        """See Machine."""
+        if type(event) is Arrived:
+            handler = HANDLERS.get(type(event.request))
+            if handler is None:
+                self._coordinators.arrived(event, now)
+            else:
+                answer = handler(self._broker, event, now)
+                if answer is not None:
+                    self._say(max(answer.mark, self._broker.registry.mark), Held(event.ticket, answer.body, event))
+        elif type(event) is Flushed:
+            self._flushed(event.mark)
+        elif type(event) is FlushFailed:
+            self._flush_failed(event, now)
+        elif type(event) is Gone:
+            self._gone(event, now)
+        else:
+            self._tick(now)
+        return self._settled(now)
+
+    def wake_at(self) -> int | None:
+        """See Machine."""
+        return self._broker.deadlines.next_at()
+
+    def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
+        """After `step(event)` raised `error`: its request has failed, and the shards that it concerned are as their logs say.
+
+        UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR when it was the disk that refused.
+        """
+        code = Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
+        self._out.append(Note("error", f"a step failed at {_place(error)}: {type(error).__name__}: {error}"))
+        concerned = self._coordinators.partitions()
+        if type(event) is Arrived:
+            concerned = [] if type(event.request) in HANDLERS else self._coordinators.partitions_of(event.request)
+        for partition in concerned:
+            self._reload(partition, code, now)
+        if type(event) is Arrived and not self._is_answered(event.ticket):
+            self._broker.waits.leave(event.ticket)
+            self._out.append(Reply(event.ticket, refusal(event, code)))
+        return self._settled(now)
+
+    def _say(self, mark: int, held: Held) -> None:
+        """The answer goes out when `mark` is durable."""
+        if mark <= self._broker.journal.durable:
+            self._send(held)
+        else:
+            self._broker.journal.hold(mark, held)
+
+    def _send(self, held: Held) -> None:
+        if held.ticket < 0:  # a part of a request over several groups
+            whole = self._coordinators.joined(held)
+            if whole is not None:
+                self._out.append(Reply(whole.ticket, whole.body))
+        else:
+            self._out.append(Reply(held.ticket, held.body))
+
+    def _settled(self, now: Instant) -> list[Any]:
+        """The step's actions, after everybody was told what changed."""
+        broker = self._broker
+        if broker.registry.topics is not self._told:
+            self._told = broker.registry.topics
+            self._coordinators.tell(self._told, now)
+        if broker.waits.ripe:
+            self._look_again(now)
+        self._out += self._coordinators.notes()
+        flush = broker.journal.flush_or_none()
+        if flush is not None:
+            self._out.append(flush)
+        out, self._out = self._out, []
+        return out
+
+    def _look_again(self, now: Instant) -> None:
+        """Fetches whose partitions grew are answered if they now have enough."""
+        waits = self._broker.waits
+        ripe, waits.ripe = waits.ripe, {}
+        for ticket in ripe:
+            haul = fetch.Haul(self._broker, waits.asked(ticket))
+            if haul.is_enough:
+                self._answer_fetch(ticket, haul)
+
+    def _answer_fetch(self, ticket: Ticket, haul: fetch.Haul) -> None:
+        asked = self._broker.waits.leave(ticket)
+        self._broker.deadlines.disarm(("fetch", ticket))
+        self._say(self._broker.registry.mark, Held(ticket, haul.response, asked))
+
+    def _tick(self, now: Instant) -> None:
+        broker = self._broker
+        for key in broker.deadlines.pop_due(now.mono_ms):
+            if key[0] == "shard":
+                self._coordinators.tick(key[1], now)
+            elif key[0] == "fetch":
+                self._answer_fetch(key[1], fetch.Haul(broker, broker.waits.asked(key[1])))
+            else:
+                for partition in broker.partitions:
+                    partition.producers.forget_before(now.wall_ms - broker.settings.producer_id_expiration_ms)
+                broker.deadlines.arm(key, now.mono_ms + PRODUCERS_LOOKED_AT_MS)
+
+    def _gone(self, event: Gone, now: Instant) -> None:
+        for ticket in event.tickets:
+            if self._broker.waits.leave(ticket):
+                self._broker.deadlines.disarm(("fetch", ticket))
+        self._coordinators.gone(event, now)
+
+    def _flushed(self, mark: int) -> None:
+        """What was written is visible, and the answers that waited for it leave."""
+        settled, answers = self._broker.journal.flushed(mark)
+        for writer in settled:
+            if type(writer) is Partition:
+                self._broker.waits.changed((writer.topic.id, writer.index))
+        for held in answers:
+            self._send(held)
+
+    def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
+        """Nothing that was written since the last flush is there any more, and whoever waited for it is told so."""
+        self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
+        lost, answers = self._broker.journal.failed()
+        for held in answers:
+            self._send(held if held.asked is None else held._replace(body=refusal(held.asked, Code.KAFKA_STORAGE_ERROR)))
+        for writer in lost:
+            self._cut_back(writer, now)
+
+    def _cut_back(self, writer: Writer, now: Instant) -> None:
+        if type(writer) is Partition:
+            writer.cut_back(now.wall_ms - self._broker.settings.producer_id_expiration_ms)
+            self._broker.waits.changed((writer.topic.id, writer.index))
+            if writer.topic.name == OFFSETS_TOPIC:
+                self._reload(writer, Code.COORDINATOR_NOT_AVAILABLE, now)
+        else:
+            self._broker.registry.cut_back()
+
+    def _is_answered(self, ticket: Ticket) -> bool:
+        """True when this step has answered the request, or its answer waits for the disk."""
+        return any(type(action) is Reply and action.ticket == ticket for action in self._out) or self._broker.journal.holds(ticket)
+
+    def _reload(self, partition: Partition, code: Code, now: Instant) -> None:
+        for asked in self._coordinators.reload(partition, now):
+            self._send(Held(asked.ticket, refusal(asked, code), asked))
+
+
+def _place(error: Exception) -> str:
+    """File and line where the error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

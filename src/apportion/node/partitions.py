@@ -1,0 +1,158 @@
+"""The logs of this broker, one a partition: opened on first use, seen by consumers up to what is on the disk."""
+
+from collections.abc import Iterator, Sequence
+
+from apportion.errors import Code, Refused
+from apportion.node.journal import Journal
+from apportion.node.producers import Producers
+from apportion.store.disk import Disk
+from apportion.store.log import Log, LogSettings
+from apportion.topics import Topic, TopicId, Topics
+from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, restamp
+
+TOPICS = "topics"  # the directory of all logs
+LEADER_EPOCH = 0  # one broker leads every partition for ever
+
+
+class Partition:
+    """One partition. `high_watermark` is the offset after the last record that is on the disk: readers see nothing beyond."""
+
+    __slots__ = ("_flushing_to", "high_watermark", "index", "journal", "log", "mark", "producers", "topic")
+
+    def __init__(self, topic: Topic, index: int, log: Log, journal: Journal) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.journal = journal
+        self.producers = Producers()
+        self.mark = 0  # when this is durable, everything appended is
+        self.high_watermark = self._flushing_to = log.next_offset
+
+    def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
+        """The batch is at the end of the log, durable at `mark`; its base offset."""
+        base_offset = self.log.next_offset
+        restamp(batch, base_offset, LEADER_EPOCH)
+        self.log.append(batch, last_offset=base_offset + header.last_offset_delta, max_timestamp_ms=header.max_timestamp_ms)
+        self.producers.appended(header, base_offset, now_ms)
+        self.mark = self.journal.wrote(self)
+        return base_offset
+
+    def append_records(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int) -> None:
+        """The broker's own records are at the end of the log as one batch, durable at `mark`."""
+        base_offset = self.log.next_offset
+        batch = encode_batch(records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH)
+        self.log.append(batch, last_offset=base_offset + len(records) - 1, max_timestamp_ms=now_ms)
+        self.mark = self.journal.wrote(self)
+
+    def youngest(self) -> tuple[int, int] | None:
+        """Offset and timestamp of the first visible record with the largest timestamp; None in an empty log."""
+        largest_ms = -1
+        for view in self.log.batches(self.log.start_offset):
+            header = read_header(view)
+            if header.base_offset < self.high_watermark:
+                largest_ms = max(largest_ms, header.max_timestamp_ms)
+        return None if largest_ms < 0 else self.log.offset_at_time(largest_ms, self.high_watermark)
+
+    def read(self, offset: int, max_bytes: int) -> memoryview:
+        """Whole batches from `offset` that consumers may see; empty at the end. OFFSET_OUT_OF_RANGE outside the log."""
+        if not self.log.start_offset <= offset <= self.log.next_offset:
+            raise Refused(
+                Code.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is outside {self.topic.name}-{self.index}",
+            )
+        if offset >= self.high_watermark:
+            return memoryview(b"")
+        return self.log.read(offset, max_bytes, self.high_watermark)
+
+    def unsynced_paths(self) -> tuple[str, ...]:
+        """The files written since the last call; their end is what `settled` makes visible."""
+        self._flushing_to = self.log.next_offset
+        return self.log.unsynced_paths()
+
+    def settled(self) -> None:
+        """Readers see what was written before the last `unsynced_paths`."""
+        self.high_watermark = self._flushing_to
+
+    def cut_back(self, producers_since_ms: int) -> None:
+        """The log and its producers are what readers could see: the disk has refused what came after."""
+        self.log = self.log.cut_back(self.high_watermark)
+        self._flushing_to = self.high_watermark
+        self.producers = Producers()
+        self.remember_producers(producers_since_ms)
+        self.mark = self.journal.wrote(self)
+
+    def remember_producers(self, since_ms: int) -> None:
+        """The producers of the batches in the log are known, but those whose last record is older than `since_ms`."""
+        for view in self.log.batches(self.log.start_offset):
+            header = read_header(view)
+            self.producers.appended(header, header.base_offset, header.max_timestamp_ms)
+        self.producers.forget_before(since_ms)
+
+
+class Partitions:
+    """The partitions that are open, by topic id and index."""
+
+    def __init__(self, disk: Disk, settings: LogSettings, journal: Journal) -> None:
+        self._disk = disk
+        self._settings = settings
+        self._journal = journal
+        self._open: dict[tuple[TopicId, int], Partition] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        """The open partitions, in the order in which they were opened."""
+        return iter(list(self._open.values()))
+
+    def of(self, topic: Topic, index: int) -> Partition:
+        """The partition, opened if it was not; its log is empty if it was never written."""
+        opened = self._open.get((topic.id, index))
+        if opened is None:
+            log = Log.open(self._disk, log_directory(topic, index), self._settings)
+            opened = self._open[topic.id, index] = Partition(topic, index, log, self._journal)
+        return opened
+
+    def make_room(self, topic: Topic) -> None:
+        """There is a directory for the topic's logs, durable when `TOPICS` is."""
+        self._disk.make_dir(topic_directory(topic.id.hex()))
+
+    def written(self, topic: Topic) -> list[int]:
+        """The partitions of the topic that were ever written."""
+        names = self._disk.list_dir(topic_directory(topic.id.hex()))
+        return sorted(int(name.rpartition("-")[2]) for name in names)
+
+    def drop(self, topic: Topic) -> None:
+        """The topic's logs are deleted; nobody asks for them again."""
+        for index in dict.fromkeys([*self.written(topic), *(at for topic_id, at in self._open if topic_id == topic.id)]):
+            self._journal.forget(self.of(topic, index))
+            self.of(topic, index).log.delete()
+            del self._open[topic.id, index]
+        self._disk.delete(topic_directory(topic.id.hex()))
+
+    def recover(self, topics: Topics, producers_since_ms: int) -> None:
+        """Every log of these topics is open and will be in the next flush; directories of other topics are gone."""
+        self._disk.make_dir(TOPICS)
+        for name in self._disk.list_dir(TOPICS):
+            if topics.with_id(bytes.fromhex(name)) is None:
+                self._delete_tree(topic_directory(name))
+        for topic in topics:
+            self.make_room(topic)
+            for index in self.written(topic):
+                partition = self.of(topic, index)
+                partition.remember_producers(producers_since_ms)
+                self._journal.wrote(partition)
+
+    def _delete_tree(self, directory: str) -> None:
+        for log in self._disk.list_dir(directory):
+            for name in self._disk.list_dir(f"{directory}/{log}"):
+                self._disk.delete(f"{directory}/{log}/{name}")
+            self._disk.delete(f"{directory}/{log}")
+        self._disk.delete(directory)
+
+
+def topic_directory(id_hex: str) -> str:
+    """Where the logs of a topic lie: a topic made again under an old name never meets the old one's files."""
+    return f"{TOPICS}/{id_hex}"
+
+
+def log_directory(topic: Topic, index: int) -> str:
+    """Where the log of a partition lies, by Kafka's name for it."""
+    return f"{topic_directory(topic.id.hex())}/{topic.name}-{index}"

@@ -1,0 +1,95 @@
+"""Idempotent producers of one partition: which batch comes next, and which one is only a repeat.
+
+State is rebuilt from the headers of the log at start. It refuses to know logs, offsets beyond those it is told, and transactions.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from apportion.errors import Code, Refused
+from apportion.wire.batch import BatchHeader
+
+KEPT_BATCHES = 5  # as many requests as an idempotent producer may have in flight
+SEQUENCES = 1 << 31  # a sequence number is a positive int32; after the last one comes 0
+
+
+class Kept(NamedTuple):
+    """One batch that was stored, by its sequence numbers, and where it went."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    timestamp_ms: int
+
+
+class Producer:
+    """The newest batches of one producer id in one epoch."""
+
+    __slots__ = ("epoch", "kept", "seen_ms")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.kept: deque[Kept] = deque(maxlen=KEPT_BATCHES)
+        self.seen_ms = 0  # wall clock of the last append
+
+
+class Producers:
+    """The producers that a partition remembers."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def repeated(self, header: BatchHeader) -> Kept | None:
+        """The stored batch that this one repeats; None if it is the next one and may be appended.
+
+        Errors: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or for a repeat that is too old
+        to be remembered. A producer that is not known (or was forgotten) may start anywhere. Source: KIP-98, KIP-360.
+        """
+        if header.producer_id < 0:
+            return None
+        known = self._by_id.get(header.producer_id)
+        if known is None:
+            return None
+        if header.producer_epoch < known.epoch:
+            raise Refused(
+                Code.INVALID_PRODUCER_EPOCH, f"producer {header.producer_id} is at epoch {known.epoch}, not {header.producer_epoch}"
+            )
+        if header.producer_epoch > known.epoch:
+            if header.base_sequence != 0:
+                raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, f"a new epoch starts at 0, not at {header.base_sequence}")
+            return None
+        last = last_sequence(header)
+        for kept in known.kept:
+            if kept.first_sequence == header.base_sequence and kept.last_sequence == last:
+                return kept
+        wanted = (known.kept[-1].last_sequence + 1) % SEQUENCES
+        if header.base_sequence != wanted:
+            raise Refused(
+                Code.OUT_OF_ORDER_SEQUENCE_NUMBER, f"producer {header.producer_id} is at {wanted}, not at {header.base_sequence}"
+            )
+        return None
+
+    def appended(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
+        """The batch is in the log at `base_offset`, and the newest of its producer."""
+        if header.producer_id < 0:
+            return
+        known = self._by_id.get(header.producer_id)
+        if known is None or known.epoch != header.producer_epoch:
+            known = self._by_id[header.producer_id] = Producer(header.producer_epoch)
+        known.kept.append(Kept(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
+        known.seen_ms = now_ms
+
+    def forget_before(self, wall_ms: int) -> None:
+        """Producers that have appended nothing since `wall_ms` are unknown."""
+        for producer_id in [each for each, known in self._by_id.items() if known.seen_ms < wall_ms]:
+            del self._by_id[producer_id]
+
+
+def last_sequence(header: BatchHeader) -> int:
+    """The sequence number of the last record of a batch."""
+    return (header.base_sequence + header.last_offset_delta) % SEQUENCES

@@ -1,0 +1,220 @@
+"""One error code in the shape of each response: for a request that failed as a whole, when the disk or this broker did."""
+
+from collections.abc import Callable
+from typing import Any
+
+from apportion.errors import Code
+from apportion.machine import Arrived
+from apportion.wire.messages import (
+    api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+)
+
+Shape = Callable[[Any, int, Code], Any]
+"""(request, version, code) -> the response that says nothing but that code."""
+
+
+def refusal(asked: Arrived, code: Code) -> Any:
+    """The response to `asked` in which everything failed with `code`; None where no response is expected."""
+    return SHAPES[type(asked.request)](asked.request, asked.version, code)
+
+
+def _produce(request: produce.ProduceRequest, version: int, code: Code) -> produce.ProduceResponse | None:
+    if request.acks == 0:
+        return None
+    return produce.ProduceResponse(
+        responses=tuple(
+            produce.TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=tuple(
+                    produce.PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
+                    for data in topic.partition_data
+                ),
+            )
+            for topic in request.topic_data
+        )
+    )
+
+
+def _fetch(request: fetch.FetchRequest, version: int, code: Code) -> fetch.FetchResponse:
+    if version >= 7:
+        return fetch.FetchResponse(error_code=code)
+    return fetch.FetchResponse(
+        responses=tuple(
+            fetch.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=tuple(
+                    fetch.PartitionData(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _list_offsets(request: list_offsets.ListOffsetsRequest, version: int, code: Code) -> list_offsets.ListOffsetsResponse:
+    return list_offsets.ListOffsetsResponse(
+        topics=tuple(
+            list_offsets.ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    list_offsets.ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _epochs(
+    request: offset_for_leader_epoch.OffsetForLeaderEpochRequest, version: int, code: Code
+) -> offset_for_leader_epoch.OffsetForLeaderEpochResponse:
+    return offset_for_leader_epoch.OffsetForLeaderEpochResponse(
+        topics=tuple(
+            offset_for_leader_epoch.OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(
+                    offset_for_leader_epoch.EpochEndOffset(partition=each.partition, error_code=code) for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _metadata(request: metadata.MetadataRequest, version: int, code: Code) -> metadata.MetadataResponse:
+    return metadata.MetadataResponse(
+        error_code=code,
+        topics=tuple(
+            metadata.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ),
+    )
+
+
+def _coordinators(
+    request: find_coordinator.FindCoordinatorRequest, version: int, code: Code
+) -> find_coordinator.FindCoordinatorResponse:
+    if version < 4:
+        return find_coordinator.FindCoordinatorResponse(error_code=code, error_message=None, node_id=-1, port=-1)
+    return find_coordinator.FindCoordinatorResponse(
+        coordinators=tuple(
+            find_coordinator.Coordinator(key=key, error_code=code, error_message=None, node_id=-1, port=-1)
+            for key in request.coordinator_keys
+        )
+    )
+
+
+def _created(request: create_topics.CreateTopicsRequest, version: int, code: Code) -> create_topics.CreateTopicsResponse:
+    return create_topics.CreateTopicsResponse(
+        topics=tuple(
+            create_topics.CreatableTopicResult(name=topic.name, error_code=code, error_message=None, configs=None)
+            for topic in request.topics
+        )
+    )
+
+
+def _deleted(request: delete_topics.DeleteTopicsRequest, version: int, code: Code) -> delete_topics.DeleteTopicsResponse:
+    named = [(state.name, state.topic_id) for state in request.topics] + [(name, bytes(16)) for name in request.topic_names]
+    return delete_topics.DeleteTopicsResponse(
+        responses=tuple(
+            delete_topics.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code) for name, topic_id in named
+        )
+    )
+
+
+def _configs(
+    request: describe_configs.DescribeConfigsRequest, version: int, code: Code
+) -> describe_configs.DescribeConfigsResponse:
+    return describe_configs.DescribeConfigsResponse(
+        results=tuple(
+            describe_configs.DescribeConfigsResult(
+                error_code=code, error_message=None, resource_type=each.resource_type, resource_name=each.resource_name
+            )
+            for each in request.resources
+        )
+    )
+
+
+def _committed(request: offset_commit.OffsetCommitRequest, version: int, code: Code) -> offset_commit.OffsetCommitResponse:
+    return offset_commit.OffsetCommitResponse(
+        topics=tuple(
+            offset_commit.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    offset_commit.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _fetched(request: offset_fetch.OffsetFetchRequest, version: int, code: Code) -> offset_fetch.OffsetFetchResponse:
+    if version >= 8:
+        groups = tuple(offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups)
+        return offset_fetch.OffsetFetchResponse(groups=groups)
+    return offset_fetch.OffsetFetchResponse(error_code=code)
+
+
+SHAPES: dict[type, Shape] = {
+    produce.ProduceRequest: _produce,
+    fetch.FetchRequest: _fetch,
+    list_offsets.ListOffsetsRequest: _list_offsets,
+    offset_for_leader_epoch.OffsetForLeaderEpochRequest: _epochs,
+    metadata.MetadataRequest: _metadata,
+    find_coordinator.FindCoordinatorRequest: _coordinators,
+    create_topics.CreateTopicsRequest: _created,
+    delete_topics.DeleteTopicsRequest: _deleted,
+    describe_configs.DescribeConfigsRequest: _configs,
+    offset_commit.OffsetCommitRequest: _committed,
+    offset_fetch.OffsetFetchRequest: _fetched,
+    create_partitions.CreatePartitionsRequest: lambda request, version, code: create_partitions.CreatePartitionsResponse(
+        results=tuple(create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics)
+    ),
+    delete_groups.DeleteGroupsRequest: lambda request, version, code: delete_groups.DeleteGroupsResponse(
+        results=tuple(delete_groups.DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names)
+    ),
+    consumer_group_describe.ConsumerGroupDescribeRequest: lambda request, version, code: (
+        consumer_group_describe.ConsumerGroupDescribeResponse(
+            groups=tuple(
+                consumer_group_describe.DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids
+            )
+        )
+    ),
+    api_versions.ApiVersionsRequest: lambda request, version, code: api_versions.ApiVersionsResponse(error_code=code),
+    consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: lambda request, version, code: (
+        consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(error_code=code)
+    ),
+    describe_cluster.DescribeClusterRequest: lambda request, version, code: describe_cluster.DescribeClusterResponse(
+        error_code=code
+    ),
+    init_producer_id.InitProducerIdRequest: lambda request, version, code: init_producer_id.InitProducerIdResponse(
+        error_code=code, producer_epoch=-1
+    ),
+    list_groups.ListGroupsRequest: lambda request, version, code: list_groups.ListGroupsResponse(error_code=code),
+    offset_delete.OffsetDeleteRequest: lambda request, version, code: offset_delete.OffsetDeleteResponse(error_code=code),
+}

@@ -1,0 +1,118 @@
+"""The settings of one broker, under Kafka's own names; those of its groups ride inside."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any
+
+from apportion.coord.config import GroupSettings, dotted
+
+
+class SettingRefused(ValueError):
+    """A setting that is unknown or has a value it cannot have; the text is one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """What a broker obeys. A field is Kafka's setting of that name with underscores for dots."""
+
+    node_id: int = 1
+    listeners: str = "PLAINTEXT://127.0.0.1:9092"
+    advertised_listeners: str = ""  # "": the address that was bound
+    num_partitions: int = 1
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    message_max_bytes: int = 1_048_588
+    log_segment_bytes: int = 1_073_741_824
+    log_message_timestamp_after_max_ms: int = 3_600_000
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_segment_bytes: int = 104_857_600
+    fetch_max_bytes: int = 57_671_680
+    producer_id_expiration_ms: int = 86_400_000
+    socket_request_max_bytes: int = 104_857_600
+    max_connections: int = 2_147_483_647
+    apportion_connection_max_inflight_requests: int = 128  # then the connection is not read
+    apportion_connection_max_inflight_bytes: int = 33_554_432  # likewise; one request may be larger
+    group: GroupSettings = field(default_factory=GroupSettings)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "BrokerSettings":
+        """The settings with `given` in place of defaults; a name may be written with dots or underscores.
+
+        Errors: SettingRefused for a name that nothing bears or a value of the wrong kind.
+        """
+        own = {each.name: each for each in fields(cls) if each.name != "group"}
+        groups = {each.name: each for each in fields(GroupSettings)}
+        mine: dict[str, Any] = {}
+        theirs: dict[str, Any] = {}
+        for name, value in given.items():
+            key = name.replace(".", "_")
+            if key in own:
+                mine[key] = _parsed(name, value, own[key].default)
+            elif key in groups:
+                theirs[key] = _parsed(name, value, groups[key].default)
+            else:
+                raise SettingRefused(_unknown(name, [*own, *groups]))
+        try:
+            settings = cls(group=GroupSettings(**theirs), **mine)
+        except ValueError as error:
+            raise SettingRefused(str(error)) from None
+        settings._check()
+        return settings
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[str]) -> "BrokerSettings":
+        """The settings that `name=value` texts give, as on a command line."""
+        given = {}
+        for pair in pairs:
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
+            given[name.strip()] = value.strip()
+        return cls.of(given)
+
+    def named(self) -> dict[str, str]:
+        """Every setting by Kafka's name, its value as Kafka writes it."""
+        mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"}
+        theirs = {each.name: getattr(self.group, each.name) for each in fields(self.group)}
+        return {dotted(name): _written(value) for name, value in sorted((mine | theirs).items())}
+
+    def _check(self) -> None:
+        for name in (
+            "num_partitions",
+            "offsets_topic_num_partitions",
+            "message_max_bytes",
+            "apportion_connection_max_inflight_requests",
+        ):
+            if getattr(self, name) < 1:
+                raise SettingRefused(f"{dotted(name)} must be at least 1, not {getattr(self, name)}.")
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
+    hint = f"; did you mean {dotted(near[0])}?" if near else "."
+    return f"there is no setting {name!r}{hint}"
+
+
+def _parsed(name: str, value: Any, default: Any) -> Any:
+    """`value` as the type that `default` has; texts are read as Kafka reads them."""
+    if isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+        raise SettingRefused(f"{dotted(name)} must be true or false, not {value!r}.")
+    if isinstance(default, int):
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            raise SettingRefused(f"{dotted(name)} must be a whole number, not {value!r}.") from None
+    if isinstance(default, tuple) and isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

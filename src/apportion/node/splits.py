@@ -1,0 +1,66 @@
+"""Requests over several groups: what each group's shard is asked, and how the answers become one.
+
+A request here is taken apart into parts that name one group each (ListGroups: one part for every shard); each part is an ordinary
+request, and `join` puts the responses together in the order of the parts.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from apportion.errors import Code
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+
+class Split(NamedTuple):
+    """How requests of one class are taken apart: `parts` gives (group id, request of that group), `join` one response."""
+
+    parts: Callable[[Any], list[tuple[str, Any]]]
+    join: Callable[[list[Any]], Any]
+
+
+def _described(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
+    asked = request.include_authorized_operations
+    return [
+        (group_id, ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=asked))
+        for group_id in request.group_ids
+    ]
+
+
+def _deleted(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
+    return [(group_id, DeleteGroupsRequest(groups_names=(group_id,))) for group_id in request.groups_names]
+
+
+def _fetched(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
+    """One part for each group; before version 8 the request names one group at its top and is its own part."""
+    if not request.groups:
+        return [(request.group_id, request)]
+    stable = request.require_stable
+    return [(group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable)) for group in request.groups]
+
+
+def _join_fetched(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+    if len(parts) == 1:
+        return parts[0]
+    return OffsetFetchResponse(groups=tuple(group for part in parts for group in part.groups))
+
+
+def _join_listed(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
+    code = next((part.error_code for part in parts if part.error_code != Code.NONE), Code.NONE)
+    return ListGroupsResponse(error_code=code, groups=tuple(group for part in parts for group in part.groups))
+
+
+SPLITS: dict[type, Split] = {
+    ConsumerGroupDescribeRequest: Split(
+        _described, lambda parts: ConsumerGroupDescribeResponse(groups=tuple(each for part in parts for each in part.groups))
+    ),
+    DeleteGroupsRequest: Split(
+        _deleted, lambda parts: DeleteGroupsResponse(results=tuple(each for part in parts for each in part.results))
+    ),
+    OffsetFetchRequest: Split(_fetched, _join_fetched),
+    ListGroupsRequest: Split(lambda request: [], _join_listed),
+}
+EVERY_SHARD = ListGroupsRequest
+"""The request that goes to all shards that exist."""

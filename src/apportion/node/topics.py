@@ -1,0 +1,253 @@
+"""The topics of this broker, and the rules by which they come, grow and go.
+
+Source of the rules: Kafka's checks for CreateTopics, DeleteTopics and CreatePartitions, and of automatic creation by Metadata.
+It refuses to know requests and responses.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import blake2b
+from re import fullmatch
+from typing import NamedTuple
+
+from apportion.errors import Code, Refused
+from apportion.node.journal import Journal
+from apportion.node.partitions import TOPICS, Partitions
+from apportion.node.settings import BrokerSettings
+from apportion.node.waits import Waits
+from apportion.store.catalog import Catalog
+from apportion.topics import Topic, Topics
+
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
+DEFAULT_COUNT = -1  # asks for num.partitions
+NAME_LENGTH = 249
+PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
+
+TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow a broker setting stand in `configs_of`
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "delete.retention.ms": "86400000",
+    "file.delete.delay.ms": "60000",
+    "flush.messages": "9223372036854775807",
+    "flush.ms": "9223372036854775807",
+    "index.interval.bytes": "4096",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": "9223372036854775807",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
+    "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "0",
+    "segment.ms": "604800000",
+    "unclean.leader.election.enable": "false",
+}
+OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+
+class Setting(NamedTuple):
+    """One setting of a topic or broker: its name, its value, and where the value comes from (Kafka's numbers)."""
+
+    name: str
+    value: str
+    source: int
+
+
+class Registry:
+    """All topics with their ids, counts and settings; also the cluster's id and the next producer id.
+
+    `mark` is when everything said here is durable. A deleted topic's logs are deleted once its end is.
+    """
+
+    __slots__ = (
+        "_catalog",
+        "_doomed",
+        "_dropping",
+        "_durable_bytes",
+        "_flushing_bytes",
+        "_journal",
+        "_last_ids",
+        "_partitions",
+        "_settings",
+        "_waits",
+        "mark",
+    )
+
+    def __init__(self, catalog: Catalog, settings: BrokerSettings, journal: Journal, partitions: Partitions, waits: Waits) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._journal = journal
+        self._partitions = partitions
+        self._waits = waits
+        self._doomed: list[Topic] = []
+        self._dropping: list[Topic] = []
+        self._durable_bytes = self._flushing_bytes = 0
+        self._last_ids = (0, 0)  # the next producer id, and the end of the block it is from
+        self.mark = 0
+
+    @property
+    def topics(self) -> Topics:
+        """The topics there are now."""
+        return self._catalog.topics
+
+    @property
+    def cluster_id(self) -> str:
+        """The id that this data directory was given when it was new."""
+        return self._catalog.cluster_id or ""
+
+    def recovered(self, fresh: bytes) -> None:
+        """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
+        if self._catalog.cluster_id is None:
+            self._catalog.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
+        self._wrote()
+
+    def cut_back(self) -> None:
+        """The topics are those that are on the disk."""
+        self._doomed, self._dropping, self._last_ids = [], [], (0, 0)
+        self._catalog = self._catalog.cut_back(self._durable_bytes)
+        self._wrote()
+
+    def checked(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
+        """The topic as it would be created, of id `fresh`; nothing is created. Refused with Kafka's codes."""
+        if self.topics.named(name) is not None:
+            raise Refused(Code.TOPIC_ALREADY_EXISTS, f"there is a topic {name} already")
+        check_name(name)
+        shadow = name.replace(".", "_")
+        for other in self.topics:
+            if other.name.replace(".", "_") == shadow:
+                raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} and {other.name} differ only in '.' and '_'")
+        if count == DEFAULT_COUNT:
+            count = self._settings.num_partitions
+        if count < 1:
+            raise Refused(Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}")
+        for key, value in config.items():
+            if key not in TOPIC_SETTINGS or value is None:
+                raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {key}" if value is not None else f"{key} has no value")
+        if not config.get("max.message.bytes", "1").isdigit():  # type: ignore[union-attr]
+            raise Refused(Code.INVALID_CONFIG, "max.message.bytes is a whole number")
+        return Topic(name, fresh, count)
+
+    def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:
+        """The topic exists, once `mark` is durable."""
+        self._partitions.make_room(topic)
+        self._catalog.create(topic, {name: value for name, value in config.items() if value is not None})
+        self._wrote()
+
+    def created_by_asking(self, name: str, fresh: bytes) -> Topic | None:
+        """A topic that Metadata asked for, made with the defaults; None if it may not be made."""
+        if name == OFFSETS_TOPIC:
+            return self.offsets_topic(fresh)
+        if name in INTERNAL:
+            return None
+        try:
+            topic = self.checked(name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest())
+        except Refused:
+            return None
+        self.create(topic, {})
+        return topic
+
+    def offsets_topic(self, fresh: bytes) -> Topic:
+        """The topic that holds the groups, made now if this is the first time that one is asked for."""
+        topic = self.topics.named(OFFSETS_TOPIC)
+        if topic is None:
+            topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
+            self.create(topic, OFFSETS_TOPIC_CONFIG)
+        return topic
+
+    def offsets_topic_or_none(self) -> Topic | None:
+        """The topic that holds the groups; None while there never was a group."""
+        return self.topics.named(OFFSETS_TOPIC)
+
+    def delete(self, topic: Topic) -> None:
+        """The topic is gone; its logs follow when that is durable."""
+        if topic.name in INTERNAL:
+            raise Refused(Code.INVALID_REQUEST, f"{topic.name} belongs to the broker")
+        if not self._settings.delete_topic_enable:
+            raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+        self._catalog.delete(topic.name)
+        self._doomed.append(topic)
+        for index in range(topic.partitions):
+            self._waits.changed((topic.id, index))
+        self._wrote()
+
+    def grow(self, topic: Topic, count: int) -> None:
+        """The topic has `count` partitions."""
+        if topic.name in INTERNAL:
+            raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
+        self._catalog.grow(topic.name, count)
+        self._wrote()
+
+    def new_producer_id(self) -> int:
+        """A producer id that was never given out, durable as such at `mark`."""
+        following, end = self._last_ids
+        if following == end:
+            block = self._catalog.claim_producer_ids(PRODUCER_ID_BLOCK)
+            following, end = block.start, block.stop
+            self._wrote()
+        self._last_ids = (following + 1, end)
+        return following
+
+    def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[Setting]:
+        """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
+        own = self._catalog.config_of(name) if given is None else given
+        from_broker = {
+            "max.message.bytes": str(self._settings.message_max_bytes),
+            "message.timestamp.after.max.ms": str(self._settings.log_message_timestamp_after_max_ms),
+            "segment.bytes": str(self._settings.log_segment_bytes),
+        }
+        found = []
+        for key, default in TOPIC_SETTINGS.items():
+            value = own.get(key)
+            if value is not None:
+                found.append(Setting(key, value, 1))
+            elif from_broker.get(key, default) != default:
+                found.append(Setting(key, from_broker[key], 4))
+            else:
+                found.append(Setting(key, default, 5))
+        return found
+
+    def max_message_bytes(self, name: str) -> int:
+        """The size of the largest batch that the topic takes."""
+        own = self._catalog.config_of(name).get("max.message.bytes")
+        return self._settings.message_max_bytes if own is None else int(own)
+
+    def is_internal(self, name: str) -> bool:
+        """True for a topic that only the broker writes."""
+        return name in INTERNAL
+
+    def unsynced_paths(self) -> tuple[str, ...]:
+        """The catalog's files that the next flush must make durable."""
+        self._dropping, self._doomed = self._dropping + self._doomed, []
+        self._flushing_bytes = self._catalog.size_bytes
+        return (*self._catalog.unsynced_paths(), TOPICS)
+
+    def settled(self) -> None:
+        """Topics whose deletion is on the disk lose their logs."""
+        self._durable_bytes = self._flushing_bytes
+        dropped, self._dropping = self._dropping, []
+        for topic in dropped:
+            self._partitions.drop(topic)
+
+    def _wrote(self) -> None:
+        self.mark = self._journal.wrote(self)
+
+
+def is_valid(name: str) -> bool:
+    """True for a name that a topic may bear."""
+    return 0 < len(name) <= NAME_LENGTH and name not in (".", "..") and fullmatch(r"[a-zA-Z0-9._-]+", name) is not None
+
+
+def check_name(name: str) -> None:
+    """INVALID_TOPIC_EXCEPTION unless a topic may bear the name."""
+    if not is_valid(name):
+        raise Refused(
+            Code.INVALID_TOPIC_EXCEPTION,
+            f"{name[:NAME_LENGTH]!r} is no topic name: up to {NAME_LENGTH} letters, digits, '.', '_' and '-', but not '.' or '..'",
+        )

@@ -1,0 +1,54 @@
+"""Fetches that wait: each until one of its partitions has grown enough, or its deadline."""
+
+from apportion.machine import Arrived, Ticket
+from apportion.topics import TopicId
+
+Place = tuple[TopicId, int]
+
+
+class Waits:
+    """Parked requests, by the partitions that could end their wait."""
+
+    __slots__ = ("_asked", "_at", "_places", "ripe")
+
+    def __init__(self) -> None:
+        self._asked: dict[Ticket, Arrived] = {}
+        self._places: dict[Ticket, tuple[Place, ...]] = {}
+        self._at: dict[Place, dict[Ticket, None]] = {}
+        self.ripe: dict[Ticket, None] = {}
+        """The tickets whose partitions have changed since they were looked at last."""
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def __contains__(self, ticket: Ticket) -> bool:
+        return ticket in self._asked
+
+    def park(self, asked: Arrived, places: tuple[Place, ...]) -> None:
+        """The request waits for a change at any of `places`."""
+        self._asked[asked.ticket] = asked
+        self._places[asked.ticket] = places
+        for place in places:
+            self._at.setdefault(place, {})[asked.ticket] = None
+
+    def changed(self, place: Place) -> None:
+        """Those who wait at `place` are worth another look."""
+        if place in self._at:
+            self.ripe.update(self._at[place])
+
+    def asked(self, ticket: Ticket) -> Arrived:
+        """The request that waits under `ticket`."""
+        return self._asked[ticket]
+
+    def leave(self, ticket: Ticket) -> Arrived | None:
+        """The request no longer waits; None if it did not."""
+        asked = self._asked.pop(ticket, None)
+        if asked is None:
+            return None
+        for place in self._places.pop(ticket):
+            tickets = self._at[place]
+            tickets.pop(ticket, None)
+            if not tickets:
+                del self._at[place]
+        self.ripe.pop(ticket, None)
+        return asked

@@ -1,0 +1,131 @@
+"""A broker on a socket: one data directory, one Node, one loop."""
+
+import asyncio
+import logging
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from apportion.drive.aio import LoopDriver, instant
+from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
+from apportion.node.broker import Address
+from apportion.node.node import Node
+from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.server.connection import Connection, Slot
+from apportion.store.files import RealDisk
+
+LOG = logging.getLogger("apportion.server")
+LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+FRESH_BYTES = 16
+BACKLOG = 1024  # connections that may wait to be accepted
+
+
+class Server:
+    """One running broker. `start` recovers, then listens; `stop` answers what can be answered and leaves a clean directory."""
+
+    def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
+        self.settings = settings
+        self._disk = RealDisk(data_dir)
+        self._waiting: dict[Ticket, tuple[Connection, Slot]] = {}
+        self._connections: dict[Connection, None] = {}
+        self._last_ticket = 0
+        self._random = b""
+        self._random_at = 0
+        self._listener: asyncio.Server | None = None
+        self._driver: LoopDriver
+
+    async def start(self) -> Address:
+        """The broker has recovered and listens; the address that clients may use.
+
+        Errors: DiskError when another broker has the directory or it cannot be used, OSError when the address cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        self._disk.claim()
+        host, port = bind_address(self.settings.listeners)
+        bound = bound_socket(host, port)
+        address = advertised(self.settings, host, bound.getsockname()[1])
+        node = Node(self._disk, self.settings, address)
+        self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, loop=loop)
+        self._driver.perform(node.start(instant(), self._fresh()))
+        await self._driver.idle()
+        self._listener = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
+        return address
+
+    async def stop(self) -> None:
+        """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free."""
+        if self._listener is not None:
+            self._listener.close()
+        await self._driver.idle()
+        for connection in list(self._connections):
+            connection.hang_up()
+        await self._driver.stop()
+        self._disk.close()
+
+    def opened(self, connection: Connection) -> bool:
+        """See Desk."""
+        self._connections[connection] = None
+        return len(self._connections) <= self.settings.max_connections
+
+    def ask(self, connection: Connection, slot: Slot, request: Any, caller: Caller) -> Ticket:
+        """See Desk."""
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket)
+        self._waiting[ticket] = (connection, slot)
+        self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh()))
+        return ticket
+
+    def closed(self, connection: Connection, tickets: tuple[Ticket, ...], why: str | None) -> None:
+        """See Desk."""
+        self._connections.pop(connection, None)
+        if why:
+            LOG.warning("closed the connection of %s: %s", connection.peer, why)
+        if tickets:
+            for ticket in tickets:
+                self._waiting.pop(ticket, None)
+            self._driver.post(Gone(tickets))
+
+    def _carry_out(self, action: Any) -> None:
+        if type(action) is Reply:
+            place = self._waiting.pop(action.ticket, None)
+            if place is not None:
+                place[0].answer(place[1], action.body)
+        elif type(action) is Note:
+            LOG.log(LEVELS[action.level], "%s", action.text)
+
+    def _fresh(self) -> bytes:
+        """16 random bytes, drawn from the system a page at a time."""
+        start = self._random_at
+        if start == len(self._random):
+            self._random, start = os.urandom(256 * FRESH_BYTES), 0
+        self._random_at = start + FRESH_BYTES
+        return self._random[start : self._random_at]
+
+
+def bind_address(listeners: str) -> tuple[str, int]:
+    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused for anything else."""
+    protocol, _, place = listeners.rpartition("://")
+    host, colon, port = place.rpartition(":")
+    if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit() or int(port) > 65535:
+        raise SettingRefused(f"listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}.")
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket that has the address but does not listen yet. OSError that names the address."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    bound.setblocking(False)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return bound
+
+
+def advertised(settings: BrokerSettings, host: str, port: int) -> Address:
+    """What clients are told: advertised.listeners, else the bound address, else (bound to all) this machine's name."""
+    if settings.advertised_listeners:
+        return Address(*bind_address(settings.advertised_listeners))
+    return Address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
