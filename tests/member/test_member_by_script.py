@@ -1,0 +1,296 @@
+"""The member machine, event by event, with whole actions compared."""
+
+from apportion.errors import Code
+from apportion.machine import Instant, Note, Tick
+from apportion.member.consumer import ConsumerMember, Settings, View
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    Failed,
+    FindCoordinator,
+    Found,
+    IdPartition,
+    Leave,
+    Left,
+    Lost,
+    Offer,
+    Polled,
+    Send,
+    State,
+    Subscribe,
+    Unanswered,
+    from_wire,
+    to_wire,
+)
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+T = b"T" * 16
+P0, P1, P2 = (IdPartition(T, number) for number in range(3))
+
+
+def at(ms):
+    return Instant(ms, 1_700_000_000_000 + ms)
+
+
+def new_member(**settings):
+    return ConsumerMember(Settings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings))
+
+
+def beat(epoch, **fields):
+    return ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch, **fields)
+
+
+def full(epoch, *owned, topics=("t",), **fields):
+    return beat(epoch, rebalance_timeout_ms=60_000, subscribed_topic_names=topics, topic_partitions=to_wire(owned), **fields)
+
+
+def accepted(epoch, *assigned, unchanged=False, interval_ms=1_000):
+    said = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
+    return ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=said)
+
+
+def refused(code):
+    return ConsumerGroupHeartbeatResponse(error_code=code)
+
+
+def joined(*assigned, epoch=1, **settings):
+    """A member that has joined at 0 ms and has adopted `assigned` (requests 1 to 3), and is STABLE with nothing in flight."""
+    member = new_member(**settings)
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, accepted(epoch, *assigned)), at(0))
+    if assigned:
+        member.step(Adopted(1, tuple(assigned)), at(0))
+        member.step(Answered(3, accepted(epoch, unchanged=True)), at(0))
+    return member
+
+
+def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say():
+    member = new_member(rack_id="r", server_assignor="uniform")
+    assert member.step(Tick(), at(0)) == []
+    assert member.step(Subscribe(("t", "s", "t")), at(5)) == [FindCoordinator(1, "g")]
+    assert member.wake_at() is None
+    assert member.step(Found(1), at(9)) == [
+        Send(2, full(0, topics=("s", "t"), rack_id="r", server_assignor="uniform"), timeout_ms=5_000)
+    ]
+    assert member.wake_at() is None
+
+
+def test_an_assignment_is_offered_and_acknowledged_only_when_it_is_adopted():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    assert member.step(Answered(2, accepted(1, P0, P1)), at(10)) == [Offer(1, (P0, P1), (), (P0, P1))]
+    assert member.wake_at() == 1_000
+    assert member.step(Tick(), at(1_000)) == [Send(3, beat(1), timeout_ms=5_000)]
+    assert member.step(Answered(3, accepted(1, unchanged=True)), at(1_010)) == []
+    assert member.step(Adopted(1, (P0, P1)), at(1_200)) == [Send(4, beat(1, topic_partitions=to_wire((P0, P1))), timeout_ms=5_000)]
+    assert member.step(Answered(4, accepted(1, unchanged=True)), at(1_210)) == []
+    assert member.wake_at() == 2_200
+    assert member.view() == View("m", 1, State.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
+
+
+def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_later():
+    member = joined(P0, P1)
+    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
+    assert member.view().owned == (P0, P1)
+    assert member.step(Adopted(1, (P0,)), at(1_300)) == [Send(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)]
+    assert member.step(Answered(5, accepted(2, P0, P2)), at(1_301)) == [Offer(1, (P0, P2), (), (P2,))]
+    assert member.view().state is State.RECONCILING
+
+
+def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged():
+    member = joined(P0, P1)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(4, accepted(2, P0)), at(1_001))
+    assert member.step(Tick(), at(2_000)) == [Send(5, beat(2), 5_000)]
+    assert member.step(Adopted(1, (P0,)), at(2_001)) == []
+    assert member.step(Answered(5, accepted(3, P2)), at(2_002)) == [
+        Offer(1, (P2,), (P0,), (P2,)),
+        Send(6, beat(3, topic_partitions=to_wire((P0,))), 5_000),
+    ]
+    assert member.view().state is State.RECONCILING
+
+
+def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, accepted(1, P0, P1)), at(0))
+    assert member.step(Adopted(1, (P1,)), at(1)) == [Send(3, beat(1, topic_partitions=to_wire((P1,))), 5_000)]
+    assert member.view() == View("m", 1, State.RECONCILING, 1, (P0, P1), (P1,), 0, None)
+
+
+def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
+    member = joined(P0)
+    assert member.wake_at() == 1_000
+    assert member.step(Tick(), at(999)) == []
+    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    member.step(Answered(4, accepted(1, unchanged=True, interval_ms=300)), at(1_100))
+    assert member.wake_at() == 1_300
+    assert member.step(Tick(), at(1_300)) == [Send(5, beat(1), 5_000)]
+    assert member.step(Answered(5, accepted(1, unchanged=True, interval_ms=300)), at(1_900)) == [Send(6, beat(1), 5_000)]
+
+
+def test_another_subscription_travels_with_the_next_heartbeat():
+    member = joined(P0)
+    assert member.step(Subscribe(("t", "u")), at(10)) == []
+    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1, subscribed_topic_names=("t", "u")), 5_000)]
+
+
+def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id():
+    for code in (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND):
+        member = joined(P0, epoch=7)
+        member.step(Tick(), at(1_000))
+        assert member.step(Answered(4, refused(code)), at(1_001)) == [
+            Note("warning", f"member m lost its place at epoch 7: {code.name}"),
+            Lost(1, (P0,)),
+            Send(5, full(0), 5_000),
+        ]
+        assert member.view() == View("m", 0, State.JOINING, 2, None, (), 0, None)
+        assert member.step(Adopted(1, (P0,)), at(1_002)) == []
+        assert member.step(Answered(5, accepted(9, P1)), at(1_003)) == [Offer(2, (P1,), (), (P1,))]
+        assert member.step(Adopted(1, (P0,)), at(1_004)) == []
+
+
+def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    actions = member.step(Answered(2, refused(Code.FENCED_MEMBER_EPOCH)), at(10))
+    assert actions == [Note("warning", "member m lost its place at epoch 0: FENCED_MEMBER_EPOCH"), Lost(1, ())]
+    assert member.wake_at() == 110
+    assert member.step(Tick(), at(110)) == [Send(3, full(0), 5_000)]
+
+
+def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_full():
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Unanswered(4, "gone"), at(1_500)) == [Note("warning", "no answer for member m: gone")]
+    assert member.wake_at() == 1_600
+    assert member.step(Tick(), at(1_600)) == [FindCoordinator(5, "g")]
+    assert member.step(Unanswered(5, "still gone"), at(1_700)) == [Note("warning", "no answer for member m: still gone")]
+    assert member.wake_at() == 1_900
+    assert member.step(Tick(), at(1_900)) == [FindCoordinator(6, "g")]
+    assert member.step(Found(6), at(1_950)) == [Send(7, full(1, P0), 5_000)]
+    assert member.step(Answered(7, accepted(1, P0)), at(1_960)) == []
+    assert member.step(Tick(), at(2_950)) == [Send(8, beat(1), 5_000)]
+
+
+def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for():
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_001)) == [FindCoordinator(5, "g")]
+    assert member.step(Found(5), at(1_002)) == [Send(6, full(1, P0), 5_000)]
+    note = Note("warning", f"heartbeat of m: COORDINATOR_LOAD_IN_PROGRESS: {Code.COORDINATOR_LOAD_IN_PROGRESS.sentence}")
+    assert member.step(Answered(6, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(1_003)) == [note]
+    assert member.wake_at() == 1_203
+    assert member.step(Tick(), at(1_203)) == [Send(7, full(1, P0), 5_000)]
+
+
+def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop():
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_000))
+    member.step(Found(5), at(1_000))
+    assert member.step(Answered(6, refused(Code.NOT_COORDINATOR)), at(1_000)) == []
+    assert member.wake_at() == 1_100
+
+
+def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open():
+    for instance_id, goodbye in ((None, -1), ("i", -2)):
+        member = joined(P0, instance_id=instance_id)
+        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=goodbye, instance_id=instance_id)
+        assert member.step(Leave(), at(10)) == [Send(4, request, 5_000)]
+        assert member.step(Answered(4, ConsumerGroupHeartbeatResponse(member_epoch=goodbye)), at(20)) == [Left(True)]
+        assert member.view() == View("m", 0, State.UNSUBSCRIBED, 1, None, (), 0, None)
+        assert member.wake_at() is None
+
+
+def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated():
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Leave(), at(1_001)) == [Send(5, beat(-1), 5_000)]
+    assert member.step(Answered(4, accepted(2, P1)), at(1_002)) == []
+    assert member.step(Leave(), at(1_003)) == []
+    assert member.step(Unanswered(5, "gone"), at(1_004)) == [Left(False)]
+    assert member.wake_at() is None
+
+
+def test_a_member_whose_join_is_in_doubt_still_says_goodbye():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    assert member.step(Leave(), at(1)) == [Send(3, beat(-1), 5_000)]
+
+
+def test_a_member_that_never_reached_the_coordinator_leaves_without_a_word():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    assert member.step(Leave(), at(1)) == [Left(True)]
+    assert member.step(Found(1), at(2)) == []
+
+
+def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    code = Code.GROUP_MAX_SIZE_REACHED
+    assert member.step(Answered(4, refused(code)), at(1_001)) == [Lost(1, (P0,)), Failed(code, code.sentence)]
+    assert member.view() == View("m", 0, State.FATAL, 1, None, (), 0, f"{code.name}: {code.sentence}")
+    assert member.step(Tick(), at(9_000)) == []
+    assert member.wake_at() is None
+
+
+def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    code = Code.GROUP_AUTHORIZATION_FAILED
+    assert member.step(Unanswered(1, "no", code), at(1)) == [Lost(1, ()), Failed(code, "no")]
+
+
+def test_a_static_member_waits_a_bounded_time_for_its_instance_to_be_released():
+    member = new_member(instance_id="i", unreleased_limit_ms=1_000)
+    code = Code.UNRELEASED_INSTANCE_ID
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")
+    assert member.step(Answered(2, refused(code)), at(10)) == [note]
+    assert member.step(Tick(), at(110)) == [Send(3, full(0, instance_id="i"), 5_000)]
+    assert member.step(Answered(3, refused(code)), at(1_010)) == [Lost(1, ()), Failed(code, code.sentence)]
+
+
+def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back():
+    member = joined(P0, poll_limit_ms=5_000)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(4, accepted(1, unchanged=True, interval_ms=60_000)), at(1_001))
+    assert member.wake_at() == 5_000
+    member.step(Polled(), at(4_000))
+    assert member.wake_at() == 9_000
+    assert member.step(Tick(), at(9_000)) == [
+        Note("warning", "member m leaves: its owner did not come back within 5000 ms"),
+        Lost(1, (P0,)),
+        Send(5, beat(-1), 5_000),
+    ]
+    assert member.step(Answered(5, ConsumerGroupHeartbeatResponse(member_epoch=-1)), at(9_001)) == []
+    assert member.view() == View("m", 0, State.STALE, 1, None, (), 1_001, None)
+    assert member.wake_at() is None
+    assert member.step(Polled(), at(20_000)) == [Send(6, full(0), 5_000)]
+    assert member.view().lives == 2
+
+
+def test_an_answer_to_a_request_that_nobody_waits_for_changes_nothing():
+    member = joined(P0)
+    before = member.view()
+    assert member.step(Answered(3, accepted(5, P1)), at(10)) == []
+    assert member.step(Unanswered(77, "late"), at(10)) == []
+    assert member.view() == before
+
+
+def test_assignments_go_over_the_wire_and_back_in_order():
+    other = IdPartition(b"S" * 16, 4)
+    assert from_wire(to_wire((other, P0, P2))) == (other, P0, P2)

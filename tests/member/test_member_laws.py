@@ -1,0 +1,166 @@
+"""Laws that hold for a member whatever happens to it: a random coordinator, owner and network."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import Code
+from apportion.machine import Instant, Tick
+from apportion.member.consumer import NEXT, ConsumerMember, Settings
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    FindCoordinator,
+    Found,
+    IdPartition,
+    Leave,
+    Lost,
+    Offer,
+    Polled,
+    Send,
+    State,
+    Subscribe,
+    Unanswered,
+    from_wire,
+    to_wire,
+)
+from apportion.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse
+
+PARTITIONS = [IdPartition(b"T" * 16, number) for number in range(4)]
+held = st.lists(st.sampled_from(PARTITIONS), unique=True).map(sorted).map(tuple)
+codes = st.sampled_from([
+    Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS,
+    Code.COORDINATOR_NOT_AVAILABLE, Code.UNRELEASED_INSTANCE_ID, Code.INVALID_REQUEST,
+])  # fmt: skip
+happenings = st.lists(
+    st.one_of(
+        st.tuples(st.just("accept"), st.none() | held),
+        st.tuples(st.just("refuse"), codes),
+        st.tuples(st.just("lose"), st.none()),
+        st.tuples(st.just("adopt"), st.none() | held),
+        st.tuples(st.just("wait"), st.integers(1, 3_000)),
+        st.tuples(st.sampled_from(["subscribe", "poll", "leave"]), st.none()),
+    ),
+    max_size=60,
+)
+
+
+class Witness:
+    """Plays a member's surroundings and checks the laws after every step."""
+
+    def __init__(self, instance_id, poll_limit_ms):
+        self.member = ConsumerMember(Settings("g", "m", instance_id=instance_id, poll_limit_ms=poll_limit_ms))
+        self.now_ms = 0
+        self.in_flight = None  # the action that waits for its outcome
+        self.adopted = {1: ()}  # life -> what the owner last adopted in it
+        self.must_be_full = True
+        self.epoch = 0
+        self.sent = 0
+        self.state = self.member.state
+        self.step(Subscribe(("t",)))
+
+    def step(self, event):
+        actions = self.member.step(event, Instant(self.now_ms, self.now_ms))
+        assert self.member.state is self.state or self.reachable(self.member.state)
+        self.state = self.member.state
+        for action in actions:
+            self.check(action)
+        if self.state in (State.UNSUBSCRIBED, State.STALE, State.FATAL):
+            self.in_flight = None  # nobody waits for it any more
+        elif self.in_flight is None:
+            assert self.member.wake_at() is not None, "nothing under way and nothing planned: the member would sleep for ever"
+
+    def reachable(self, state):
+        """One step may pass through a state on its way."""
+        direct = NEXT[self.state]
+        return state in direct or any(state in NEXT[middle] for middle in direct)
+
+    def check(self, action):
+        match action:
+            case Send(_, request, _):
+                self.sent += 1
+                leaving = request.member_epoch < 0
+                assert self.in_flight is None or leaving, "two heartbeats in flight"
+                if not leaving:
+                    self.check_beat(request)
+                self.in_flight = action
+            case FindCoordinator():
+                assert self.in_flight is None
+                self.in_flight = action
+            case Offer(life, target, revoke, add):
+                owned = set(self.adopted.get(life, ()))
+                assert (set(target) - owned, owned - set(target)) == (set(add), set(revoke))
+            case Lost(life, lost):
+                assert lost == self.adopted.get(life, ())
+
+    def check_beat(self, request):
+        life = self.member.view().lives
+        full = None not in (request.subscribed_topic_names, request.topic_partitions) and request.rebalance_timeout_ms > 0
+        assert full or not self.must_be_full, "the heartbeat after an error says everything"
+        assert full or request.member_epoch > 0
+        if request.topic_partitions is not None:
+            assert from_wire(request.topic_partitions) == self.adopted.get(life, ()), "nothing is acknowledged before it is adopted"
+        self.must_be_full = False
+
+    def play(self, what, with_):
+        match what:
+            case "accept" if isinstance(self.in_flight, FindCoordinator):
+                done, self.in_flight = self.in_flight, None
+                self.step(Found(done.request_id))
+            case "accept" if self.in_flight is not None:
+                done, self.in_flight = self.in_flight, None
+                self.epoch += 1
+                said = (
+                    None if with_ is None and done.request.member_epoch > 0 else Assignment(topic_partitions=to_wire(with_ or ()))
+                )
+                self.step(
+                    Answered(done.request_id, ConsumerGroupHeartbeatResponse(
+                        member_epoch=self.epoch, heartbeat_interval_ms=1_000, assignment=said
+                    ))
+                )  # fmt: skip
+            case "refuse" if isinstance(self.in_flight, Send):
+                done, self.in_flight = self.in_flight, None
+                self.must_be_full = True
+                self.step(Answered(done.request_id, ConsumerGroupHeartbeatResponse(error_code=with_)))
+            case "lose" if self.in_flight is not None:
+                done, self.in_flight = self.in_flight, None
+                self.must_be_full |= isinstance(done, Send)
+                self.step(Unanswered(done.request_id, "lost"))
+            case "adopt":
+                view = self.member.view()
+                mine = with_ if with_ is not None else view.target or ()
+                if view.state in (State.RECONCILING, State.ACKNOWLEDGING, State.STABLE):
+                    self.adopted[view.lives] = mine
+                self.step(Adopted(view.lives, mine))
+            case "wait":
+                self.now_ms += with_
+                self.step(Tick())
+            case "subscribe":
+                self.step(Subscribe(("t", "u")))
+            case "poll":
+                self.step(Polled())
+            case "leave":
+                self.step(Leave())
+
+
+@settings(max_examples=400, deadline=None)
+@given(happenings, st.sampled_from([None, "i"]), st.sampled_from([None, 4_000]))
+def test_the_laws_of_a_member_hold_in_every_history(history, instance_id, poll_limit_ms):
+    witness = Witness(instance_id, poll_limit_ms)
+    for what, with_ in history:
+        witness.play(what, with_)
+
+
+def test_the_witness_sees_heartbeats_at_all():
+    witness = Witness(None, None)
+    for what, with_ in [("accept", None), ("accept", (PARTITIONS[0],)), ("adopt", None), ("accept", None), ("wait", 1_000)]:
+        witness.play(what, with_)
+    assert witness.sent == 3
+
+
+def test_the_witness_catches_an_acknowledgement_that_nobody_adopted():
+    witness = Witness(None, None)
+    witness.play("accept", None)
+    witness.play("accept", (PARTITIONS[0],))
+    with pytest.raises(AssertionError, match="nothing is acknowledged before it is adopted"):
+        witness.step(Adopted(1, (PARTITIONS[0],)))

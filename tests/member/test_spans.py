@@ -1,0 +1,137 @@
+"""A batch as a value: its canonical JSON, and the fence that admits each offset once."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.member.spans import (
+    NOTHING,
+    Admission,
+    LostOffsets,
+    Place,
+    Span,
+    SpanError,
+    admit,
+    admit_range,
+    advance,
+    id_bytes,
+    id_text,
+    parse,
+    span,
+)
+
+ID = bytes(range(16))
+P = Place("t", ID, 0)
+bounds = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(lambda pair: tuple(sorted(pair)))
+ids = {name: bytes([number]) * 16 for number, name in enumerate(["a", "flights", "ü.x"])}
+spans = st.builds(
+    span,
+    st.text(max_size=8),
+    st.dictionaries(
+        st.builds(lambda topic, number: Place(topic, ids[topic], number), st.sampled_from(sorted(ids)), st.integers(0, 2_000)),
+        bounds,
+    ),
+)
+
+
+@given(spans)
+def test_a_span_goes_to_json_and_back(batch):
+    assert parse(batch.to_json()) == batch
+    assert parse(batch.text()) == batch
+    assert list(parse(batch.text()).ranges) == sorted(batch.ranges)
+
+
+@given(spans)
+def test_the_json_is_canonical_as_it_stands(batch):
+    assert json.dumps(batch.to_json()) == json.dumps(batch.to_json(), sort_keys=True)
+
+
+def test_the_json_is_the_one_of_the_design():
+    batch = span(
+        "9f3c", {Place("flights", ID, 3): (950, 950), Place("flights", ID, 0): (900, 1200), Place("flights", ID, 10): (1, 2)}
+    )
+    assert batch.text() == (
+        '{"id":"9f3c","topics":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","span":{"0":[900,1200],"10":[1,2],"3":[950,950]}}},"v":1}'
+    )
+    assert NOTHING.to_json() == {"id": "", "topics": {}, "v": 1}
+    assert parse({"v": 1, "id": "", "topics": {}}) == NOTHING
+
+
+def test_a_topic_id_is_written_as_kafka_prints_it():
+    assert id_bytes(id_text(ID)) == ID
+    assert len(id_text(ID)) == 22
+
+
+@pytest.mark.parametrize(
+    ("offset", "sentence"),
+    [
+        ("{", "must be JSON"),
+        ([], "must be a JSON object"),
+        ({"t": {"0": 12}}, "exactly the keys id, topics, v, not t"),
+        ({"v": 2, "id": "", "topics": {}}, "format 2; this version reads format 1"),
+        ({"v": 1, "id": 3, "topics": {}}, "id must be a string, not 3"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": "xyz", "span": {}}}}, "'xyz' is not a topic id"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": None, "span": {}}}}, "id of topic 't' must be a string"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"01": [0, 1]}}}}, "'01' is not a partition of topic 't'"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"0": [2, 1]}}}}, r"0 <= from <= to, not \[2, 1\]"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"0": [True, 1]}}}}, "0 <= from <= to"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"0": [0, 1.0]}}}}, "0 <= from <= to"),
+    ],
+)
+def test_what_is_no_offset_is_refused_with_the_place_of_the_fault(offset, sentence):
+    with pytest.raises(SpanError, match=sentence):
+        parse(offset)
+
+
+def test_an_absent_fence_admits_everything_and_is_set_to_the_end():
+    assert admit_range(P, (900, 1200), None) == Admission(900, 1200, 1200)
+    assert admit_range(P, (900, 900), None) == Admission(900, 900, None)
+
+
+def test_a_fence_admits_what_is_above_it_and_never_moves_back():
+    assert admit_range(P, (900, 1200), 900) == Admission(900, 1200, 1200)
+    assert admit_range(P, (900, 1200), 1000) == Admission(1000, 1200, 1200)
+    assert admit_range(P, (900, 1200), 1200) == Admission(1200, 1200, None)
+    assert admit_range(P, (900, 1200), 5000) == Admission(1200, 1200, None)
+
+
+def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed():
+    with pytest.raises(LostOffsets, match="t-0: the sink has everything below offset 700, but the batch starts at 900: 200 lost"):
+        admit_range(P, (900, 1200), 700)
+    assert admit_range(P, (900, 1200), 700, fail_on_data_loss=False) == Admission(900, 1200, 1200)
+    with pytest.raises(LostOffsets):
+        admit(span("", {P: (900, 900)}), {P: 700})
+
+
+@given(spans)
+def test_a_replay_is_admitted_nothing(batch):
+    fences = advance({}, admit(batch, {}))
+    again = admit(batch, fences)
+    assert all(admission.lower == admission.to and admission.fence is None for admission in again.values())
+    assert advance(fences, again) == fences
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data):
+    """Owners take over from what the group has, which is never above the fence; zombies may write anything planned before."""
+    written: list[int] = []
+    fences: dict[Place, int] = {}
+    committed = 0
+    planned: list[Span] = []
+    for _ in range(data.draw(st.integers(1, 25))):
+        move = data.draw(st.sampled_from(["plan", "write", "commit"]))
+        if move == "plan":
+            start = committed
+            planned.append(span("", {P: (start, start + data.draw(st.integers(0, 9)))}))
+        elif move == "write" and planned:
+            batch = data.draw(st.sampled_from(planned))
+            admission = admit(batch, fences)[P]
+            written += range(admission.lower, admission.to)
+            fences = advance(fences, {P: admission})
+        elif move == "commit":
+            done = [batch.ranges[P][1] for batch in planned if batch.ranges[P][1] <= fences.get(P, 0)]
+            committed = max([committed, *done])
+    assert written == list(range(fences.get(P, 0)))
