@@ -127,20 +127,29 @@ class Session:
         """The owner is alive. Needed only with `poll_limit_ms`."""
         self._driver.post(Polled())
 
-    def commit(self, offsets: Mapping[Place, int], *, metadata: str = "", patience_ms: int | None = None) -> None:
+    def commit(
+        self, offsets: Mapping[Place, int], *, life: int | None = None, metadata: str = "", patience_ms: int | None = None
+    ) -> None:
         """The group has stored the offsets, said by this member at its present epoch.
 
+        life: the life in which the owner held these partitions; a later life may not speak for it. None: the present one.
         Raises Refused when the member is not, or no longer, the one who may: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
         if offsets:
             self._as_member(
-                lambda who, left: self.cluster.commit(self._group, offsets, who, metadata=metadata, patience_ms=left), patience_ms
+                lambda who, left: self.cluster.commit(self._group, offsets, who, metadata=metadata, patience_ms=left),
+                patience_ms,
+                life,
             )
 
-    def committed(self, places: Iterable[Place], *, patience_ms: int | None = None) -> dict[Place, int | None]:
+    def committed(
+        self, places: Iterable[Place], *, life: int | None = None, patience_ms: int | None = None
+    ) -> dict[Place, int | None]:
         """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
         wanted = tuple(places)
-        return self._as_member(lambda who, left: self.cluster.committed(self._group, wanted, who, patience_ms=left), patience_ms)
+        return self._as_member(
+            lambda who, left: self.cluster.committed(self._group, wanted, who, patience_ms=left), patience_ms, life
+        )
 
     def history(self) -> tuple[Rebalance, ...]:
         """What happened to the membership, oldest first; the last `history_limit` events."""
@@ -164,10 +173,10 @@ class Session:
     def _group(self) -> str:
         return self.settings.group_id
 
-    def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None) -> V:
+    def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None, life: int | None) -> V:
         """What `ask` returns as the member; asked again in the same life if the epoch moved on meanwhile."""
         patience = Patience(self.cluster.timeout_ms if patience_ms is None else patience_ms)
-        life = self.status().lives
+        life = self.status().lives if life is None else life
         while True:
             view = self.status()
             if view.epoch <= 0 or view.lives != life:

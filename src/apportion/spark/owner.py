@@ -1,0 +1,245 @@
+"""The main thread's side of a membership: what it holds between two micro-batches, what it commits, what comes next.
+
+The session's thread learns of a new target at any time; only `next_span` applies it, so what is owned between two calls is
+frozen. Everything below a span's end is in the sink when that span comes back as `previous`, because Spark asks for the next
+batch only after it has committed the last one: that is when its end is committed to the group, and only then is a revocation
+acknowledged. The rule for the next span itself is `member.plan.plan`; nothing here reads a record.
+"""
+
+import logging
+from collections.abc import Mapping
+from time import monotonic
+from typing import NamedTuple
+from uuid import uuid4
+
+from apportion.client.cluster import EARLIEST, LATEST, Cluster, places_of
+from apportion.client.connection import Disconnected
+from apportion.client.session import Session
+from apportion.errors import Refused
+from apportion.member.consumer import View
+from apportion.member.membership import State
+from apportion.member.plan import Log, Plan, Starting, World, plan
+from apportion.member.spans import Place, Span, id_text
+from apportion.spark.options import SourceOptions
+from apportion.topics import Topic
+
+FIRST_ANSWER_LIMIT_S = 60.0
+STANDSTILL_LIMIT_S = 120.0
+CALL_MS = 5_000
+IDLE_WAIT_MS = 100
+AVAILABLE_NOW_WAIT_MS = 500
+
+log = logging.getLogger("apportion.spark")
+
+
+class DataLoss(RuntimeError):
+    """Records that the query was to read are gone; the text says which offsets and what to do."""
+
+
+class MembershipFailed(RuntimeError):
+    """The query cannot be a member of its group; the text says why."""
+
+
+class NotYet(Exception):
+    """Nothing can be said now: no place in the group, or the cluster does not answer. The next call may."""
+
+
+class Held(NamedTuple):
+    """What the last span stood on: its partitions, and the life of the member that held them."""
+
+    life: int
+    places: Mapping[Place, None]
+
+
+class Owner:
+    """A member of the group that reads in spans."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """The member joins on a thread of its own."""
+        self.options = options
+        self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
+        self.session = Session(
+            self.cluster,
+            options.group,
+            options.topics,
+            instance_id=options.instance_id,
+            server_assignor=options.assignor,
+            rebalance_timeout_ms=options.rebalance_timeout_ms,
+            poll_limit_ms=options.rebalance_timeout_ms,
+        )
+        self._starting = Starting(options.starting.default, dict(options.starting.own))
+        self._checkpoint = uuid4().hex
+        self._held = Held(0, {})
+        self._stored: dict[Place, int] = {}  # what this member has committed in this life
+        self._sizes: dict[str, int] | None = None  # partitions of each topic when this member first looked
+        self._session_ms = 0
+        self._caps: dict[Place, int] | None = None
+        self._ends: dict[Place, int] = {}
+        self._began_s = self._moved_s = monotonic()
+        self._said = ""
+        self.session.start()
+
+    def close(self, timeout_ms: int = 3_000) -> None:
+        """The member has left the group, or the time is over."""
+        self.session.leave(timeout_ms)
+        self.cluster.close()
+
+    def touch(self) -> None:
+        """Spark is alive and came back: the membership goes on."""
+        self.session.touch()
+
+    def stop_at_present_ends(self) -> None:
+        """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
+        deadline_s = monotonic() + STANDSTILL_LIMIT_S
+        while True:
+            try:
+                topics = self._subscribed()
+                places = [place for topic in topics.values() for place in places_of(topic)]
+                self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
+                return
+            except (Refused, Disconnected) as error:
+                if monotonic() > deadline_s:
+                    raise MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}") from error
+
+    def next_span(self, previous: Span, limit: int | None) -> Span:
+        """The span after `previous`; `previous` itself when nothing is new, or nothing can be said now.
+
+        With `stop_at_present_ends` an unchanged span means that all is read, so it is not returned before that is certain.
+        Raises DataLoss, MembershipFailed.
+        """
+        self.session.touch()
+        while True:
+            try:
+                following = self._plan(previous, limit)
+                self._moved_s = monotonic()
+                self._say("")
+                if following == previous and self._caps is None:
+                    self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
+                return following
+            except (NotYet, Refused, Disconnected) as error:
+                self._say(str(error))
+                self._refuse_standstill(error)
+                if self._caps is None:
+                    return previous
+                self.session.wait(lambda view: view.epoch > 0 and view.target is not None, AVAILABLE_NOW_WAIT_MS)
+
+    def ends(self) -> dict[Place, int]:
+        """Where each owned partition ended when last looked at."""
+        return dict(self._ends)
+
+    def _plan(self, previous: Span, limit: int | None) -> Span:
+        view = self._accepted()
+        self._commit({place: to for place, to in previous.resting().items() if place in self._held.places})
+        owned = self._owned(view)
+        kept = dict.fromkeys(place for place in owned if place in self._held.places and place in previous.ranges)
+        self._refuse_deleted(previous, owned)
+        gained = [place for place in owned if place not in kept]
+        committed = self.session.committed(gained, life=view.lives, patience_ms=CALL_MS) if gained else {}
+        self._commit(_unsaid(previous, committed))
+        starts = self.cluster.list_offsets(owned, EARLIEST, patience_ms=CALL_MS)
+        self._ends = self.cluster.list_offsets(owned, LATEST, patience_ms=CALL_MS)
+        sizes = self._sizes or {}
+        world = World(
+            checkpoint=self._checkpoint,
+            logs={place: Log(starts[place], self._ends[place]) for place in owned},
+            kept=kept,
+            committed=committed,
+            starting=self._starting,
+            newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic, 0)),
+            limit=limit,
+            caps=self._caps,
+        )
+        following = plan(previous, world)
+        self._refuse_gaps(following)
+        self._commit(following.commit_first)
+        self._held = Held(view.lives, dict.fromkeys(owned))
+        return following.span
+
+    def _accepted(self) -> View:
+        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotYet."""
+        view = self.session.status()
+        if view.state is State.FATAL:
+            raise MembershipFailed(f"group {self.options.group}: {view.error}")
+        if self._sizes is None:
+            self._sizes = {name: topic.partitions for name, topic in self._subscribed().items()}
+            self._session_ms = int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
+        if view.lives != self._held.life:
+            self._held, self._stored = Held(view.lives, {}), {}
+        if view.epoch <= 0 or view.target is None:
+            raise NotYet(f"the member has no place in the group yet ({view.state.value})")
+        if view.last_accepted_ms is None or monotonic() * 1000 - view.last_accepted_ms > self._session_ms:
+            raise NotYet(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
+        return view
+
+    def _owned(self, view: View) -> tuple[Place, ...]:
+        """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
+        assert view.target is not None
+        owned = self.session.places(view.target)
+        if view.target != view.owned:
+            self._held = Held(view.lives, dict.fromkeys(place for place in owned if place in self._held.places))
+            self.session.adopt(view.lives, view.target)
+        return owned
+
+    def _commit(self, offsets: Mapping[Place, int]) -> None:
+        """The group has stored these offsets; those that it has already are not sent again."""
+        new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
+        if new:
+            self.session.commit(new, life=self._held.life, patience_ms=CALL_MS)
+            self._stored.update(new)
+
+    def _subscribed(self) -> dict[str, Topic]:
+        """The subscribed topics that exist now."""
+        topics = self.cluster.topics(self.options.topics, fresh=True)
+        return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
+
+    def _refuse_deleted(self, previous: Span, owned: tuple[Place, ...]) -> None:
+        """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
+        gone = [place for place in previous.ranges if place not in dict.fromkeys(owned)]
+        if not gone:
+            return
+        topics = self.cluster.topics(dict.fromkeys(place.topic for place in gone), fresh=True)
+        lost = [place for place in gone if (now := topics.named(place.topic)) is None or now.id != place.topic_id]
+        if lost:
+            read = ", ".join(f"{place} from offset {previous.ranges[place][1]}" for place in lost)
+            self._lose(f"topic {lost[0].topic} (id {id_text(lost[0].topic_id)}) was deleted or created again: not read were {read}")
+
+    def _refuse_gaps(self, following: Plan) -> None:
+        if following.gaps:
+            self._lose("; ".join(map(str, following.gaps)))
+
+    def _lose(self, what: str) -> None:
+        """DataLoss, or one line in the log where the options allow it."""
+        if self.options.fail_on_data_loss:
+            raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
+        log.warning("group %s: %s; failOnDataLoss is false, so the query goes on", self.options.group, what)
+
+    def _refuse_standstill(self, error: Exception) -> None:
+        """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
+        if isinstance(error, Refused) and not error.code.retriable and self._moved_s == self._began_s:
+            waited_s, limit_s = monotonic() - self._began_s, FIRST_ANSWER_LIMIT_S / 4
+        elif self._moved_s == self._began_s:
+            waited_s, limit_s = monotonic() - self._began_s, FIRST_ANSWER_LIMIT_S
+        elif self._caps is not None:
+            waited_s, limit_s = monotonic() - self._moved_s, STANDSTILL_LIMIT_S
+        else:
+            return
+        if waited_s > limit_s:
+            raise MembershipFailed(
+                f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}"
+            ) from error
+
+    def _say(self, what: str) -> None:
+        """One line when the reason to wait changes, not one a trigger."""
+        if what != self._said:
+            self._said = what
+            log.warning("group %s: %s", self.options.group, what or "reading again")
+
+
+def _unsaid(previous: Span, committed: Mapping[Place, int | None]) -> dict[Place, int]:
+    """Ends of the last span that the group has not heard of: a commit of ours was lost, or this process is new."""
+    found: dict[Place, int] = {}
+    for place, offset in committed.items():
+        stood = previous.to_or_none(place)
+        if stood is not None and (offset is None or offset < stood):
+            found[place] = stood
+    return found

@@ -1,0 +1,102 @@
+"""A batch cut into tasks, and what a task does with its part: read offsets, hand out Arrow. No group is asked anything here.
+
+Which rows a batch has follows from its span alone; how they are packed into tasks may depend on the machine.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from apportion.client.cluster import EARLIEST, Cluster
+from apportion.columns.read import to_arrow
+from apportion.errors import Code, Refused
+from apportion.member.spans import Place, Span
+from apportion.spark.options import SourceOptions
+
+OFFSETS_A_TASK = 100_000
+GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class Slice(NamedTuple):
+    """The offsets [start, end) of one partition."""
+
+    place: Place
+    start: int
+    end: int
+
+
+class Slices(InputPartition):
+    """The slices that one task reads."""
+
+    def __init__(self, slices: tuple[Slice, ...]) -> None:
+        super().__init__(None)
+        self.slices = slices
+
+    def __repr__(self) -> str:
+        return f"Slices({', '.join(f'{part.place}[{part.start}, {part.end})' for part in self.slices)})"
+
+
+def cut(span: Span, cores: int | None = None) -> list[Slices]:
+    """Tasks that together read exactly the span: as many as there are cores, more where there is much to read."""
+    slices = [Slice(place, start, end) for place, (start, end) in span.ranges.items() if end > start]
+    total = sum(part.end - part.start for part in slices)
+    tasks = min(len(slices), max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK)))
+    packed: list[list[Slice]] = [[] for _ in range(tasks)]
+    sizes = [0] * tasks
+    for part in sorted(slices, key=lambda part: (part.start - part.end, part.place)):
+        lightest = sizes.index(min(sizes))
+        packed[lightest].append(part)
+        sizes[lightest] += part.end - part.start
+    return [Slices(tuple(sorted(parts))) for parts in packed]
+
+
+def read(task: Slices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    """The records of the task's slices, in order. RuntimeError where some are gone, unless failOnDataLoss is false."""
+    cluster = _cluster(options)
+    for part in task.slices:
+        try:
+            yield from _rows(cluster, part, options)
+        except Refused as refused:
+            if refused.code not in GONE:
+                raise
+            if options.fail_on_data_loss:
+                raise RuntimeError(
+                    f"{refused.why}: this batch reads {part.place} from {part.start} to {part.end}. "
+                    f"Set failOnDataLoss to false to go on without these records."
+                ) from refused
+            yield from _what_is_left(cluster, part, options)
+
+
+def _rows(cluster: Cluster, part: Slice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    yield from to_arrow(
+        cluster.fetch_range(part.place, part.start, part.end),
+        topic=part.place.topic,
+        partition=part.place.partition,
+        from_offset=part.start,
+        before_offset=part.end,
+        include_headers=options.include_headers,
+    )
+
+
+def _what_is_left(cluster: Cluster, part: Slice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of the slice that still exist; none where the topic is gone."""
+    try:
+        start = max(part.start, cluster.list_offsets([part.place], EARLIEST)[part.place])
+    except Refused:
+        return
+    if start < part.end:
+        yield from _rows(cluster, part._replace(start=start), options)
+
+
+_clusters: dict[tuple[int, str], Cluster] = {}
+
+
+def _cluster(options: SourceOptions) -> Cluster:
+    """The connections of this worker process, made once; a forked worker makes its own."""
+    key = (os.getpid(), options.bootstrap)
+    if key not in _clusters:
+        _clusters[key] = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
+    return _clusters[key]
