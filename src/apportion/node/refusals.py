@@ -3,27 +3,22 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.errors import Code
+from apportion.coord.refusals import REFUSALS
+from apportion.coord.turn import Ask
+from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.wire.messages import (
     api_versions,
-    consumer_group_describe,
-    consumer_group_heartbeat,
     create_partitions,
     create_topics,
-    delete_groups,
     delete_topics,
     describe_cluster,
     describe_configs,
     fetch,
     find_coordinator,
     init_producer_id,
-    list_groups,
     list_offsets,
     metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
     offset_for_leader_epoch,
     produce,
 )
@@ -34,7 +29,11 @@ Shape = Callable[[Any, int, Code], Any]
 
 def refusal(asked: Arrived, code: Code) -> Any:
     """The response to `asked` in which everything failed with `code`; None where no response is expected."""
-    return SHAPES[type(asked.request)](asked.request, asked.version, code)
+    kind = type(asked.request)
+    if kind in REFUSALS:
+        ask = Ask(asked.ticket, asked.request, asked.version, asked.caller, asked.fresh)
+        return REFUSALS[kind](ask, Refused(code))
+    return SHAPES[kind](asked.request, asked.version, code)
 
 
 def _produce(request: produce.ProduceRequest, version: int, code: Code) -> produce.ProduceResponse | None:
@@ -157,29 +156,6 @@ def _configs(
     )
 
 
-def _committed(request: offset_commit.OffsetCommitRequest, version: int, code: Code) -> offset_commit.OffsetCommitResponse:
-    return offset_commit.OffsetCommitResponse(
-        topics=tuple(
-            offset_commit.OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    offset_commit.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-                    for each in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
-
-
-def _fetched(request: offset_fetch.OffsetFetchRequest, version: int, code: Code) -> offset_fetch.OffsetFetchResponse:
-    if version >= 8:
-        groups = tuple(offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups)
-        return offset_fetch.OffsetFetchResponse(groups=groups)
-    return offset_fetch.OffsetFetchResponse(error_code=code)
-
-
 SHAPES: dict[type, Shape] = {
     produce.ProduceRequest: _produce,
     fetch.FetchRequest: _fetch,
@@ -190,31 +166,14 @@ SHAPES: dict[type, Shape] = {
     create_topics.CreateTopicsRequest: _created,
     delete_topics.DeleteTopicsRequest: _deleted,
     describe_configs.DescribeConfigsRequest: _configs,
-    offset_commit.OffsetCommitRequest: _committed,
-    offset_fetch.OffsetFetchRequest: _fetched,
     create_partitions.CreatePartitionsRequest: lambda request, version, code: create_partitions.CreatePartitionsResponse(
         results=tuple(create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics)
     ),
-    delete_groups.DeleteGroupsRequest: lambda request, version, code: delete_groups.DeleteGroupsResponse(
-        results=tuple(delete_groups.DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names)
-    ),
-    consumer_group_describe.ConsumerGroupDescribeRequest: lambda request, version, code: (
-        consumer_group_describe.ConsumerGroupDescribeResponse(
-            groups=tuple(
-                consumer_group_describe.DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids
-            )
-        )
-    ),
     api_versions.ApiVersionsRequest: lambda request, version, code: api_versions.ApiVersionsResponse(error_code=code),
-    consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: lambda request, version, code: (
-        consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(error_code=code)
-    ),
     describe_cluster.DescribeClusterRequest: lambda request, version, code: describe_cluster.DescribeClusterResponse(
         error_code=code
     ),
     init_producer_id.InitProducerIdRequest: lambda request, version, code: init_producer_id.InitProducerIdResponse(
         error_code=code, producer_epoch=-1
     ),
-    list_groups.ListGroupsRequest: lambda request, version, code: list_groups.ListGroupsResponse(error_code=code),
-    offset_delete.OffsetDeleteRequest: lambda request, version, code: offset_delete.OffsetDeleteResponse(error_code=code),
 }

@@ -7,6 +7,7 @@ from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
 from apportion.node.partitions import Partition
+from apportion.store.disk import DiskError
 from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, check_batch
 from apportion.wire.compression import ZSTD
 from apportion.wire.messages.produce import (
@@ -60,9 +61,9 @@ class Intake:
         try:
             return self._stored(self._partition(topic, data.index), data)
         except Refused as refused:
-            return PartitionProduceResponse(
-                index=data.index, error_code=refused.code, base_offset=-1, log_start_offset=-1, error_message=refused.why
-            )
+            return _refused(data.index, refused.code, refused.why)
+        except DiskError as error:
+            return _refused(data.index, Code.KAFKA_STORAGE_ERROR, str(error))
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
         if self._version < SERVED_SINCE:
@@ -121,6 +122,10 @@ class Intake:
         latest_ms = self._now.wall_ms + self._broker.settings.log_message_timestamp_after_max_ms
         if header.max_timestamp_ms > latest_ms:
             raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future")
+
+
+def _refused(index: int, code: Code, why: str) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=why)
 
 
 HANDLERS: dict[type, Handler] = {ProduceRequest: produce}

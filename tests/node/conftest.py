@@ -1,0 +1,148 @@
+"""A node on a disk in memory, and a driver that flushes when it is told to."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from apportion.machine import Arrived, Caller, Flush, Flushed, FlushFailed, Instant, Note, Reply, Tick, Ticket
+from apportion.node.broker import Address
+from apportion.node.node import Node
+from apportion.node.settings import BrokerSettings
+from apportion.store.memory_disk import MemoryDisk
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.table import api_of, encode_response
+
+WALL_MS = 1_700_000_000_000
+
+
+class Play:
+    """One life of a broker. Every answer is also encoded, as a server would."""
+
+    def __init__(self, disk: MemoryDisk | None = None, **settings: Any) -> None:
+        self.disk = disk or MemoryDisk()
+        self.settings = settings
+        self.node = Node(self.disk, BrokerSettings.of(settings), Address("here", 9092))
+        self.now_ms = 0
+        self.answers: dict[int, Any] = {}
+        self.notes: list[Note] = []
+        self.pending: Flush | None = None
+        self._asked: dict[int, Arrived] = {}
+        self._tickets = count(1)
+        self._take(self.node.start(self.now, bytes(range(16))))
+        self.flush()
+
+    @property
+    def now(self) -> Instant:
+        return Instant(self.now_ms, WALL_MS + self.now_ms)
+
+    def ask(self, request: Any, version: int | None = None) -> int:
+        """Send a request; its answer, once there is one, stands in `answers` under the ticket."""
+        ticket = next(self._tickets)
+        version = api_of(type(request)).versions[-1] if version is None else version
+        asked = Arrived(Ticket(ticket), request, version, Caller("test", "/here"), ticket.to_bytes(16, "big"))
+        self._asked[ticket] = asked
+        self._take(self.node.step(asked, self.now))
+        return ticket
+
+    def call(self, request: Any, version: int | None = None) -> Any:
+        """Send a request, flush as often as it takes, and give the answer."""
+        ticket = self.ask(request, version)
+        while ticket not in self.answers and self.pending:
+            self.flush()
+        return self.answers[ticket]
+
+    def flush(self) -> None:
+        """The flush that is under way succeeds, and every one that follows from it."""
+        while self.pending:
+            flush, self.pending = self.pending, None
+            self.disk.sync(flush.paths)
+            self._take(self.node.step(Flushed(flush.mark), self.now))
+
+    def flush_once(self) -> None:
+        """The flush that is under way succeeds."""
+        flush, self.pending = self.pending, None
+        assert flush is not None
+        self.disk.sync(flush.paths)
+        self._take(self.node.step(Flushed(flush.mark), self.now))
+
+    def fail_flush(self) -> None:
+        """The disk refuses the flush that is under way."""
+        flush, self.pending = self.pending, None
+        assert flush is not None
+        self._take(self.node.step(FlushFailed(flush.mark, "no"), self.now))
+
+    def sleep(self, ms: int) -> None:
+        """Time passes, and the node is woken as often as it asked for."""
+        end_ms = self.now_ms + ms
+        while (wake_ms := self.node.wake_at()) is not None and wake_ms <= end_ms:
+            self.now_ms = max(self.now_ms, wake_ms)
+            self._take(self.node.step(Tick(), self.now))
+        self.now_ms = end_ms
+
+    def crash(self, tear_bytes: int | None = None) -> "Play":
+        """The next life, on what the disk kept."""
+        return Play(self.disk.crash(tear_bytes), **self.settings)
+
+    def create(self, name: str, partitions: int = 1) -> bytes:
+        """A topic; its id."""
+        wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        answer = self.call(CreateTopicsRequest(topics=(wanted,)))
+        assert answer.topics[0].error_code == 0, answer
+        return answer.topics[0].topic_id
+
+    def _take(self, actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, Reply):
+                assert action.ticket not in self.answers, f"two answers to {self._asked[action.ticket]}"
+                asked = self._asked[action.ticket]
+                if action.body is not None:
+                    encode_response(api_of(type(asked.request)), asked.version, 1, action.body)
+                self.answers[action.ticket] = action.body
+            elif isinstance(action, Flush):
+                assert self.pending is None, "two flushes at once"
+                self.pending = action
+            else:
+                self.notes.append(action)
+
+
+def batch(*values: bytes, **producer: int) -> bytes:
+    """One record batch of these values."""
+    return encode_batch([(None, value, ()) for value in values], timestamp_ms=producer.pop("timestamp_ms", WALL_MS), **producer)
+
+
+def produce(topic: str, records: bytes | None, partition: int = 0, acks: int = -1) -> ProduceRequest:
+    """A request that stores one batch, for versions up to 12."""
+    data = PartitionProduceData(index=partition, records=records)
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),))
+
+
+def fetch(topic: str, offset: int = 0, partition: int = 0, **said: int) -> FetchRequest:
+    """A request for one partition, for versions up to 12."""
+    limit = said.pop("partition_max_bytes", 1 << 20)
+    wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
+    defaults = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    return FetchRequest(topics=(FetchTopic(topic=topic, partitions=(wanted,)),), **defaults | said)
+
+
+class Kit:
+    """The makers above, for tests that cannot import this file."""
+
+    Play = Play
+    WALL_MS = WALL_MS
+    batch = staticmethod(batch)
+    produce = staticmethod(produce)
+    fetch = staticmethod(fetch)
+
+
+@pytest.fixture
+def kit() -> type[Kit]:
+    return Kit
+
+
+@pytest.fixture
+def play() -> Play:
+    return Play()

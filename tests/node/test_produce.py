@@ -1,0 +1,274 @@
+"""What may be stored, what is refused, and when the answer comes."""
+
+import pytest
+
+from apportion.errors import Code
+from apportion.store.disk import DiskError
+from apportion.store.memory_disk import MemoryDisk
+from apportion.wire.batch import decode_batch, split_batches
+from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from apportion.wire.messages.init_producer_id import InitProducerIdRequest
+from apportion.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+VERSION = 12
+
+
+def values_in(play, kit, topic="t", partition=0):
+    """Every visible value of a partition with its offset."""
+    answer = play.call(kit.fetch(topic, partition=partition), 12)
+    data = answer.responses[0].partitions[0]
+    assert data.error_code == 0
+    return [(record.offset, record.value) for view in split_batches(data.records) for record in decode_batch(view)]
+
+
+def said(answer):
+    """Code and base offset of the only partition of an answer."""
+    partition = answer.responses[0].partition_responses[0]
+    return Code(partition.error_code), partition.base_offset
+
+
+def test_a_batch_is_answered_only_when_it_is_on_the_disk(play, kit):
+    play.create("t")
+    ticket = play.ask(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
+    assert ticket not in play.answers
+    assert values_in_now(play, kit) == []
+    play.flush()
+    assert play.answers[ticket] == ProduceResponse(
+        responses=(
+            TopicProduceResponse(
+                name="t",
+                partition_responses=(PartitionProduceResponse(index=0, base_offset=0, log_start_offset=0, error_message=None),),
+            ),
+        )
+    )
+    assert values_in(play, kit) == [(0, b"a"), (1, b"b")]
+
+
+def values_in_now(play, kit):
+    """What a fetch shows at this moment, without any flush."""
+    ticket = play.ask(kit.fetch("t"), 12)
+    return list(split_batches(play.answers[ticket].responses[0].partitions[0].records))
+
+
+def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(play, kit):
+    play.create("t")
+    tickets = [play.ask(kit.produce("t", kit.batch(b"%d" % n)), VERSION) for n in range(4)]
+    play.flush()
+    assert [said(play.answers[ticket]) for ticket in tickets] == [(Code.NONE, n) for n in range(4)]
+
+
+def test_one_flush_covers_everything_that_was_queued_during_the_last_one(play, kit):
+    play.create("t")
+    first = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
+    later = [play.ask(kit.produce("t", kit.batch(b"b")), VERSION) for _ in range(3)]
+    play.flush_once()
+    assert list(play.answers)[-1] == first
+    play.flush_once()
+    assert list(play.answers)[-3:] == later
+    assert play.pending is None
+
+
+def damaged(data):
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (damaged, Code.CORRUPT_MESSAGE),
+        (lambda data: data[:16] + b"\x01" + data[17:], Code.INVALID_RECORD),
+        (lambda data: data[:40], Code.INVALID_RECORD),
+        (lambda data: b"", Code.INVALID_RECORD),
+        (lambda data: None, Code.INVALID_RECORD),
+        (lambda data: data + data, Code.INVALID_RECORD),
+        (lambda data: data + b"?", Code.INVALID_RECORD),
+        (lambda data: data[:8] + b"\xff\xff\xff\xff" + data[12:], Code.CORRUPT_MESSAGE),
+        (lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:], Code.CORRUPT_MESSAGE),
+    ],
+)
+def test_bytes_that_are_no_batch_are_refused_and_not_stored(play, kit, spoil, code):
+    play.create("t")
+    answer = play.call(kit.produce("t", spoil(kit.batch(b"a"))), VERSION)
+    assert said(answer) == (code, -1)
+    assert values_in(play, kit) == []
+    assert play.pending is None
+
+
+def test_a_batch_above_message_max_bytes_is_too_large(kit):
+    play = kit.Play(message_max_bytes=200)
+    play.create("t")
+    assert said(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (Code.MESSAGE_TOO_LARGE, -1)
+    assert said(play.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
+
+
+def test_a_topics_own_max_message_bytes_comes_first(play, kit):
+    config = CreatableTopicConfig(name="max.message.bytes", value="100")
+    play.call(CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),)))
+    assert said(play.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (Code.MESSAGE_TOO_LARGE, -1)
+
+
+def test_a_record_of_next_week_is_refused(play, kit):
+    play.create("t")
+    late = kit.batch(b"a", timestamp_ms=kit.WALL_MS + 7 * 86_400_000)
+    assert said(play.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
+
+
+def test_unknown_places_and_acks_are_refused(play, kit):
+    play.create("t")
+    good = kit.batch(b"a")
+    assert said(play.call(kit.produce("u", good), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert said(play.call(kit.produce("t", good, partition=1), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert said(play.call(kit.produce("t", good, partition=-1), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert said(play.call(kit.produce("t", good, acks=2), VERSION)) == (Code.INVALID_REQUIRED_ACKS, -1)
+    assert said(play.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
+
+
+def test_clients_do_not_write_the_broker_s_own_topics(play, kit):
+    play.node._broker.registry.offsets_topic(bytes(16))
+    answer = play.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
+    assert said(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
+
+
+def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play, kit):
+    play.create("t")
+    ticket = play.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
+    assert play.answers[ticket] is None
+    play.flush()
+    assert values_in(play, kit) == [(0, b"a")]
+
+
+def by_id(topic_id, records):
+    data = PartitionProduceData(index=0, records=records)
+    return ProduceRequest(acks=-1, topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),))
+
+
+def test_a_topic_made_again_is_another_topic(play, kit):
+    old = play.create("t")
+    play.call(by_id(old, kit.batch(b"a")), 13)
+    play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    new = play.create("t")
+    assert new != old
+    assert said(play.call(by_id(old, kit.batch(b"b")), 13)) == (Code.UNKNOWN_TOPIC_ID, -1)
+    assert said(play.call(by_id(new, kit.batch(b"c")), 13)) == (Code.NONE, 0)
+    assert values_in(play, kit) == [(0, b"c")]
+
+
+def sequenced(kit, first, values, producer_id=7, epoch=0):
+    return kit.produce("t", kit.batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=first))
+
+
+def test_a_repeated_batch_is_acknowledged_and_stored_once(play, kit):
+    play.create("t")
+    first = sequenced(kit, 0, [b"a", b"b"])
+    assert said(play.call(first, VERSION)) == (Code.NONE, 0)
+    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert said(play.call(first, VERSION)) == (Code.NONE, 0)
+    assert values_in(play, kit) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(play, kit):
+    play.create("t")
+    play.ask(sequenced(kit, 0, [b"a"]), VERSION)
+    again = play.ask(sequenced(kit, 0, [b"a"]), VERSION)
+    assert again not in play.answers
+    play.flush_once()
+    assert said(play.answers[again]) == (Code.NONE, 0)
+
+
+def test_only_the_last_five_batches_are_known_as_repeats(play, kit):
+    play.create("t")
+    for n in range(6):
+        assert said(play.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
+    assert said(play.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
+    assert said(play.call(sequenced(kit, 0, [b"0"]), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+
+
+def test_a_gap_in_the_sequence_is_refused(play, kit):
+    play.create("t")
+    play.call(sequenced(kit, 0, [b"a"]), VERSION)
+    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
+
+
+def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(play, kit):
+    play.create("t")
+    play.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
+    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (Code.INVALID_PRODUCER_EPOCH, -1)
+    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
+
+
+def test_sequences_go_on_from_zero_after_the_largest_number(play, kit):
+    play.create("t")
+    play.call(sequenced(kit, 2**31 - 1, [b"a", b"b"]), VERSION)
+    assert said(play.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
+
+
+def test_repeats_are_known_after_a_restart(play, kit):
+    play.create("t")
+    play.call(sequenced(kit, 0, [b"a"]), VERSION)
+    play.call(sequenced(kit, 1, [b"b"]), VERSION)
+    play = play.crash()
+    assert said(play.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
+    assert said(play.call(sequenced(kit, 3, [b"d"]), VERSION)) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+
+
+def test_a_producer_that_was_silent_for_a_day_is_forgotten(play, kit):
+    play.create("t")
+    play.call(sequenced(kit, 0, [b"a"]), VERSION)
+    play.sleep(86_400_000 + 600_000)
+    assert said(play.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
+
+
+def test_producer_ids_are_never_given_twice_not_even_across_a_crash(play):
+    given = [play.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)]
+    play = play.crash()
+    given += [play.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)]
+    assert len(given) == len(set(given))
+
+
+def test_a_transactional_id_is_refused(play):
+    answer = play.call(InitProducerIdRequest(transactional_id="t"))
+    assert (answer.error_code, answer.producer_id) == (Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
+
+
+def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(play, kit):
+    play.create("t")
+    play.call(sequenced(kit, 0, [b"a"]), VERSION)
+    lost = [play.ask(sequenced(kit, 1, [b"b"]), VERSION), play.ask(sequenced(kit, 2, [b"c"]), VERSION)]
+    play.fail_flush()
+    assert [said(play.answers[ticket]) for ticket in lost] == [(Code.KAFKA_STORAGE_ERROR, -1)] * 2
+    assert values_in(play, kit) == [(0, b"a")]
+    assert said(play.call(sequenced(kit, 1, [b"B"]), VERSION)) == (Code.NONE, 1)
+    assert values_in(play.crash(), kit) == [(0, b"a"), (1, b"B")]
+
+
+class FullDisk(MemoryDisk):
+    """A disk that takes no more while `full`."""
+
+    full = False
+
+    def append(self, path, at, data):
+        if self.full:
+            raise DiskError("append to", path, OSError(28, "No space left on device"))
+        super().append(path, at, data)
+
+
+def test_a_full_disk_refuses_a_batch_and_stays_whole(kit):
+    play = kit.Play(FullDisk())
+    play.create("t")
+    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    play.disk.full = True
+    assert said(play.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (Code.KAFKA_STORAGE_ERROR, -1)
+    play.disk.full = False
+    assert said(play.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
+    assert values_in(play, kit) == [(0, b"a"), (1, b"b")]
