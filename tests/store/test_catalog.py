@@ -117,6 +117,18 @@ def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
         Catalog.open(disk)
 
 
+def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice():
+    disk = MemoryDisk()
+    catalog = Catalog.open(disk)
+    catalog.create(Topic("flights", topic_id(1), 1))
+    before, size = catalog.topics, disk.size(PATH)
+    catalog.grow("flights", 2)
+    version = catalog.topics.version
+    catalog = catalog.cut_back(size)
+    assert (catalog.topics, catalog.topics.version > version) == (before, True)
+    assert Catalog.open(disk).topics == before
+
+
 def test_a_full_disk_leaves_the_catalog_as_it_was():
     disk = MemoryDisk()
     catalog = Catalog.open(disk)

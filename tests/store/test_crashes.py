@@ -1,7 +1,7 @@
 """After any loss of power: what was synced is all there, in order, and nothing is there that was not appended."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apportion.store.files import DiskError, MemoryDisk
@@ -28,7 +28,11 @@ crashes = st.tuples(st.just("crash"), st.none() | st.integers(0, 700))
 fulls = st.tuples(st.just("full"), st.integers(0, 500))
 
 
+FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0), ("sync", 0), ("sync", 0), ("crash", None)]
+
+
 @settings(max_examples=1000, deadline=None)
+@example(LAYOUTS[0], FULL_WHEN_ROLLING)
 @given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | halves | crashes | fulls, max_size=40))
 def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout, story):
     disk = MemoryDisk()
@@ -114,6 +118,23 @@ def test_what_a_start_has_read_back_must_be_synced_before_it_is_durable():
     assert content(log) == [batch]
     disk.sync(log.unsynced_paths())
     assert content(Log.open(disk.crash(), "t-0")) == [batch]
+
+
+@pytest.mark.parametrize("next_offset", range(6))
+def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset):
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0", LAYOUTS[1])
+    appended = []
+    for _ in range(5):
+        appended.append(append(log, b"x" * 200))
+        disk.sync(log.unsynced_paths())
+    disk.sync(log.unsynced_paths())
+    assert any(name.endswith(".sealed") for name in disk.list_dir("t-0"))
+    log = log.cut_back(next_offset)
+    assert content(log) == appended[:next_offset]
+    kept = [*appended[:next_offset], append(log, b"y"), append(log, b"z" * 300)]
+    disk.sync(log.unsynced_paths())
+    assert content(log) == content(Log.open(disk.crash(), "t-0", LAYOUTS[1])) == kept
 
 
 def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not():

@@ -42,6 +42,7 @@ class Segment:
 
     __slots__ = (
         "_disk",
+        "_finished",
         "_growing_or_none",
         "_room_bytes",
         "_settings",
@@ -56,6 +57,7 @@ class Segment:
     def __init__(self, disk: Disk, directory: str, base_offset: int, settings: LogSettings) -> None:
         self._disk = disk
         self._settings = settings
+        self._finished = False
         self._room_bytes = 0  # the size of the file: zeros stand behind the batches
         self._growing_or_none: GrowingIndex | None = GrowingIndex(settings.index_interval_bytes)
         self.path = f"{directory}/{base_offset:020d}.log"
@@ -66,9 +68,9 @@ class Segment:
         self.max_timestamp_ms = NEVER
 
     @property
-    def is_sealed(self) -> bool:
-        """True when the segment takes no more batches, and its index is read from the disk."""
-        return self._growing_or_none is None
+    def is_finished(self) -> bool:
+        """True when the segment takes no more batches."""
+        return self._finished
 
     @property
     def index(self) -> Index:
@@ -104,9 +106,14 @@ class Segment:
         self._disk.resize(self.path, self.size_bytes)
         self._room_bytes = self.size_bytes
 
+    def finish(self) -> None:
+        """The segment takes no more batches, and its file ends where the last one does."""
+        self.cut()
+        self._finished = True
+
     def is_full_for(self, batch_bytes: int) -> bool:
         """True when a batch of that size belongs into the next segment."""
-        return self.is_sealed or 0 < self.size_bytes > self._settings.segment_bytes - batch_bytes
+        return self._finished or 0 < self.size_bytes > self._settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
         """Whole batches from the one with `offset` on, as `Log.read` promises, as far as this segment goes."""
@@ -136,12 +143,12 @@ class Segment:
         return self._disk.view(self.path, batch.start, batch.end)
 
     def seal_if_durable(self) -> bool:
-        """If the disk has synced the file: a note beside it says that it is whole, so that a start need not look inside."""
+        """If the disk has synced the finished file: a note beside it says so, and no start need look inside."""
         if not self._disk.is_synced(self.path):
             return False
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms)
         self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
-        self._growing_or_none = None
+        self._growing_or_none = None  # from now on the index is read from the disk
         return True
 
     def adopt_seal(self) -> bool:
@@ -151,7 +158,7 @@ class Segment:
         if seal is None:
             return False
         self.size_bytes, self.next_offset, self.max_timestamp_ms = seal
-        self._growing_or_none = None
+        self._growing_or_none, self._finished = None, True
         return True
 
     def _grow(self, end: int) -> None:
