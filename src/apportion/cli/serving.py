@@ -4,11 +4,10 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from apportion.node.settings import BrokerSettings, SettingRefused
-from apportion.server.server import Server
+from apportion.server.server import Server, loop_factory
 from apportion.store.disk import Damaged
 
 UNUSABLE = 2  # exit code when the broker could not start as it was asked to
@@ -25,15 +24,6 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
         print(f"apportion serve: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
         return UNUSABLE
     return 0
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed, else asyncio's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 async def _serve(server: Server) -> None:

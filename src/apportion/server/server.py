@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,15 @@ class Server:
             self._random, start = os.urandom(256 * FRESH_BYTES), 0
         self._random_at = start + FRESH_BYTES
         return self._random[start : self._random_at]
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's loop where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def bind_address(listeners: str) -> tuple[str, int]:

@@ -1,0 +1,77 @@
+"""A broker inside this process, on a thread of its own: for tests, notebooks and demos."""
+
+import asyncio
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from apportion.node.settings import BrokerSettings
+from apportion.server.server import Server, loop_factory
+
+START_SECONDS = 60
+
+
+class EmbeddedBroker:
+    """A running broker; `bootstrap` is where clients reach it. Leaving the `with` block stops it.
+
+    data_dir: where topics and groups live; None for a directory that is deleted at the end. Settings bear Kafka's names with
+    underscores for dots, or as they are: `EmbeddedBroker(num_partitions=3, **{"group.consumer.session.timeout.ms": 6000})`.
+    """
+
+    def __init__(self, data_dir: str | Path | None = None, **settings: Any) -> None:
+        self._own_dir = tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
+        self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
+        self._data_dir = self._own_dir.name if self._own_dir else str(data_dir)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self.bootstrap = ""
+        self._thread = threading.Thread(target=self._run, name="apportion-broker", daemon=True)
+        self._thread.start()
+        self._started.wait(START_SECONDS)
+        self._raise_failure()
+
+    def __enter__(self) -> "EmbeddedBroker":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The broker has stopped: everything written is on the disk, and a directory of its own is gone. Twice is once."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._discard()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve())
+        except BaseException as error:  # told to whoever waits in __init__, or raised in this thread if nobody does
+            if self._started.is_set():
+                raise
+            self._failure = error
+            self._started.set()
+
+    async def _serve(self) -> None:
+        server = Server(self._settings, self._data_dir)
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        host, port = await server.start()
+        self.bootstrap = f"{host}:{port}"
+        self._started.set()
+        await self._stop.wait()
+        await server.stop()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            self._thread.join()
+            self._discard()
+            raise self._failure
+
+    def _discard(self) -> None:
+        if self._own_dir is not None:
+            self._own_dir.cleanup()
