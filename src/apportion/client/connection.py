@@ -53,8 +53,6 @@ class Connection:
         """The newest common version of each API."""
         hello = ApiVersionsRequest(client_software_name="apportion", client_software_version="0.1.0")
         answer = self._exchange(hello, 3, timeout_ms)
-        if answer.error_code == Code.UNSUPPORTED_VERSION:
-            answer = self._exchange(hello, 0, timeout_ms)
         if answer.error_code != Code.NONE:
             self.close()
             raise Refused(Code.of(answer.error_code), f"the broker at {self.address} does not tell its versions")

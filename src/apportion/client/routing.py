@@ -162,9 +162,8 @@ class Routes:
         known = self._coordinators.get(group_id)
         if known is not None:
             return known
-        request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=(group_id,))
-        answer = self.call(request, timeout_ms=timeout_ms)
-        found = answer.coordinators[0] if answer.coordinators else answer
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
+        found = self.call(request, timeout_ms=timeout_ms).coordinators[0]
         if found.error_code != Code.NONE:
             raise Refused(Code.of(found.error_code), found.error_message or "")
         with self._lock:

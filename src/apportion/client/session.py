@@ -123,6 +123,11 @@ class Session:
         mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
         self._post_and_wait(Adopted(life, mine), lambda view: view.lives != life or view.owned == mine)
 
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """The member wants these topics from its next heartbeat on."""
+        self._topics = tuple(topics)
+        self._driver.post(Subscribe(self._topics))
+
     def touch(self) -> None:
         """The owner is alive. Needed only with `poll_limit_ms`."""
         self._driver.post(Polled())

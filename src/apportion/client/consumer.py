@@ -1,0 +1,382 @@
+"""`apportion.Consumer`: read topics as a member of a group, in plain Python.
+
+All its work happens in the caller's thread, inside `poll` (or the next step of an iteration): there ownership changes, there
+callbacks run, there records come from. Only heartbeats go on beside it. A record is delivered when `poll` returns it, or when
+the iteration yields it; `commit` stores what was delivered, and nothing is committed by itself unless `auto_commit` says so.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from apportion.client.cluster import EARLIEST, LATEST, Cluster, Fetch
+from apportion.client.connection import Disconnected
+from apportion.client.session import Session
+from apportion.errors import Code, Refused
+from apportion.member.consumer import View
+from apportion.member.membership import State
+from apportion.member.spans import Place
+from apportion.topics import TopicPartition
+from apportion.wire.batch import Headers, decode_batch, read_header
+
+log = logging.getLogger("apportion.consumer")
+
+RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
+OPTIONS = {  # option -> default
+    "client_id": "apportion",
+    "instance_id": None,
+    "auto_offset_reset": "latest",
+    "auto_commit": False,
+    "auto_commit_interval_ms": 5_000,
+    "max_poll_interval_ms": 300_000,
+    "max_poll_records": 500,
+    "server_assignor": None,
+    "on_assigned": None,
+    "on_revoked": None,
+    "on_lost": None,
+}
+FETCH_WAIT_MS = 250
+
+Callback = Callable[[tuple[TopicPartition, ...]], object]
+
+
+class ConsumerRecord(NamedTuple):
+    """One record as it was read. `timestamp_ms` is the producer's, or the broker's where the topic says so."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class Consumer:
+    """A member of a consumer group (KIP-848) that reads records. For one thread at a time.
+
+    bootstrap_servers: "host:port,host:port" or a list. topics: names; the group decides who reads which partitions.
+    auto_offset_reset: "earliest", "latest" or "error", for a partition without a committed offset.
+    instance_id: makes a static member: on close its place stays open for the next consumer with the same id.
+    max_poll_interval_ms: the longest time between two polls, and for giving up a partition; then others take over.
+    on_assigned, on_revoked, on_lost: called inside poll with the partitions that came, that must go (commit here), that are gone.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str], group_id: str, *, topics: Iterable[str] = (), **options: Any
+    ) -> None:
+        """The consumer joins its group at once if it has topics. ValueError says which option is wrong and what helps."""
+        chosen = checked(group_id, options)
+        self._reset: str = chosen["auto_offset_reset"]
+        self._auto_commit_ms: int | None = chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
+        self._max_records: int = chosen["max_poll_records"]
+        self._on: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
+        self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
+        self._session = Session(
+            self._cluster,
+            group_id,
+            (),
+            instance_id=chosen["instance_id"],
+            server_assignor=chosen["server_assignor"],
+            rebalance_timeout_ms=chosen["max_poll_interval_ms"],
+            poll_limit_ms=chosen["max_poll_interval_ms"],
+        )
+        self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
+        self._touched_at = self._committed_at = time.monotonic()
+        self._life = 0
+        self._positions: dict[Place, int] = {}  # of every owned partition: the offset after the last delivered record
+        self._stored: dict[Place, int] = {}  # what the group is known to have
+        self._shelf: deque[tuple[Place, memoryview]] = deque()  # fetched, not decoded
+        self._ready: deque[ConsumerRecord] = deque()  # decoded, not delivered
+        self._ready_place: Place | None = None
+        self._turn = 0
+        self._started = self._closed = False
+        names = tuple(topics)
+        if names:
+            self.subscribe(names)
+
+    def __enter__(self) -> "Consumer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Records for ever; each is delivered when it is yielded."""
+        while True:
+            yield from self._poll(timeout_ms=1_000, limit=1)
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """The consumer reads these topics from now on, instead of what it read before."""
+        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError(f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer")
+        if self._closed:
+            raise RuntimeError("this consumer is closed")
+        if not self._started:
+            self._session.start()
+            self._started = True
+        self._session.subscribe(names)
+
+    def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
+        """The next records, all delivered; [] if none came in time. Ownership changes and callbacks happen in here.
+
+        Raises Refused if the group does not let this consumer be a member, or if an offset is out of range and
+        `auto_offset_reset` is "error". A broker that cannot be reached is waited for.
+        """
+        return self._poll(timeout_ms, self._max_records)
+
+    def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """The group has stored the positions of everything delivered so far, or just `offsets` (the next to read).
+
+        Raises Refused if this consumer may no longer commit: another one has taken over, and will deliver those records again.
+        """
+        if offsets is None:
+            wanted = {place: offset for place, offset in self._positions.items() if self._stored.get(place) != offset}
+        else:
+            wanted = {self._place(*partition): offset for partition, offset in offsets.items()}
+        self._session.commit(wanted)
+        self._stored |= wanted
+        self._committed_at = time.monotonic()
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """The group's stored offset of each partition; None where it has none."""
+        places = [self._place(*partition) for partition in partitions]
+        return {TopicPartition(place.topic, place.partition): offset for place, offset in self._session.committed(places).items()}
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record to be delivered; KeyError if this consumer does not own the partition now."""
+        return self._positions[self._place(*partition)]
+
+    @property
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """The partitions that this consumer owns, as of its last poll."""
+        return _named(self._positions)
+
+    @property
+    def session(self) -> Session:
+        """The membership, for those who watch it: status and history."""
+        return self._session
+
+    def close(self, timeout_ms: int = 5_000) -> None:
+        """The consumer has let go of everything (`on_revoked` was called; delivered records are committed if `auto_commit`)
+        and left the group. Closing again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._started and self._session.status().lives == self._life and self._positions:
+                self._give_up(tuple(self._positions))
+        finally:
+            if self._started:
+                self._session.leave(timeout_ms)
+            self._cluster.close()
+
+    # delivery
+
+    def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:
+        if not self._started or self._closed:
+            raise RuntimeError("this consumer is closed" if self._closed else "subscribe to topics before you poll")
+        deadline = time.monotonic() + timeout_ms / 1000
+        self._keep_alive()
+        while True:
+            self._follow()
+            delivered = self._deliver(limit)
+            left_ms = int((deadline - time.monotonic()) * 1000)
+            if delivered or left_ms <= 0:
+                return delivered
+            self._fetch(min(left_ms, FETCH_WAIT_MS))
+
+    def _deliver(self, limit: int) -> list[ConsumerRecord]:
+        delivered: list[ConsumerRecord] = []
+        while len(delivered) < limit:
+            if not self._ready and not self._unpack():
+                break
+            assert self._ready_place is not None
+            record = self._ready.popleft()
+            self._positions[self._ready_place] = record.offset + 1
+            delivered.append(record)
+        return delivered
+
+    def _unpack(self) -> bool:
+        """The next fetched batch that still matters is ready; False if there is none."""
+        while self._shelf:
+            place, batch = self._shelf.popleft()
+            position = self._positions[place]
+            records = [record for record in decode_batch(batch) if record.offset >= position]
+            self._ready.extend(ConsumerRecord(place.topic, place.partition, *record) for record in records)
+            if records:
+                self._ready_place = place
+                return True
+            self._positions[place] = max(position, read_header(batch).last_offset + 1)  # compaction left nothing of it
+        return False
+
+    def _fetch(self, wait_ms: int) -> None:
+        """What the owned partitions hold is on the shelf; waits a little if there is nothing."""
+        if not self._positions:
+            self._session.wait(self._calls_for_me, wait_ms)
+            return
+        try:
+            answers = self._cluster.fetch(self._in_turn(), max_wait_ms=wait_ms)
+        except (Disconnected, Refused) as error:
+            if isinstance(error, Refused) and not error.code.retriable:
+                raise
+            log.warning("cannot fetch now: %s", error)
+            self._session.wait(self._calls_for_me, wait_ms)
+            return
+        for place, fetch in answers.items():
+            self._shelve(place, fetch)
+
+    def _in_turn(self) -> dict[Place, int]:
+        """The positions, each time with another partition first: a broker fills its answer in the order of the question."""
+        self._turn += 1
+        order = sorted(self._positions)
+        first = self._turn % len(order)
+        return {place: self._positions[place] for place in order[first:] + order[:first]}
+
+    def _shelve(self, place: Place, fetch: Fetch) -> None:
+        if fetch.code is Code.OFFSET_OUT_OF_RANGE:
+            why = f"{place}: offset {self._positions[place]} is out of range; the log begins at {fetch.log_start}"
+            log.warning(why)
+            self._positions.update(self._starts([place], why))
+        elif fetch.batches:
+            self._shelf.extend((place, batch) for batch in fetch.batches)
+        elif fetch.next_offset > self._positions[place]:  # nothing but markers and aborted records
+            self._positions[place] = fetch.next_offset
+
+    # ownership
+
+    def _calls_for_me(self, view: View) -> bool:
+        return view.lives != self._life or (view.target is not None and view.target != view.owned) or view.state is State.FATAL
+
+    def _follow(self) -> None:
+        """Ownership is as the group wants it, and the group knows."""
+        view = self._session.status()
+        if view.state is State.FATAL:
+            self._lose()
+            raise Refused(Code[(view.error or "").partition(":")[0]], (view.error or "").partition(": ")[2])
+        if not self._calls_for_me(view):
+            return
+        if view.lives != self._life:
+            self._lose()
+            self._life = view.lives
+        if view.target is None:
+            return
+        try:
+            wanted = dict.fromkeys(self._session.places(view.target))
+            going = tuple(place for place in self._positions if place not in wanted)
+            coming = tuple(place for place in wanted if place not in self._positions)
+            if going:
+                self._give_up(going)
+            if coming:
+                self._take_up(coming)
+        except (Disconnected, Refused) as error:
+            if isinstance(error, Refused) and not error.code.retriable and error.code not in LOSING:
+                raise
+            log.warning("cannot follow the group now: %s", error)
+            return
+        self._session.adopt(view.lives, tuple(self._positions))
+
+    def _take_up(self, coming: tuple[Place, ...]) -> None:
+        committed = self._session.committed(coming)
+        unknown = [place for place, offset in committed.items() if offset is None]
+        starts = {place: offset for place, offset in committed.items() if offset is not None}
+        self._stored |= starts
+        self._positions |= starts | self._starts(unknown, "the group has no committed offset for it")
+        self._call("on_assigned", coming)
+
+    def _give_up(self, going: tuple[Place, ...]) -> None:
+        if self._auto_commit_ms is not None:
+            self._commit_quietly()
+        self._call("on_revoked", going)
+        self._forget(going)
+
+    def _lose(self) -> None:
+        if self._positions:
+            lost = tuple(self._positions)
+            self._forget(lost)
+            self._call("on_lost", lost)
+
+    def _forget(self, gone: Iterable[Place]) -> None:
+        """Nothing of these partitions is kept, nor delivered any more."""
+        without = dict.fromkeys(gone)
+        self._shelf = deque(entry for entry in self._shelf if entry[0] not in without)
+        if self._ready_place in without:
+            self._ready.clear()
+        for place in without:
+            self._positions.pop(place, None)
+            self._stored.pop(place, None)
+
+    def _starts(self, places: Sequence[Place], why: str) -> dict[Place, int]:
+        """Where to start by `auto_offset_reset`."""
+        when = RESETS[self._reset]
+        if not places:
+            return {}
+        if when is None:
+            raise Refused(Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}")
+        return self._cluster.list_offsets(places, when)
+
+    def _call(self, name: str, places: tuple[Place, ...]) -> None:
+        callback = self._on[name]
+        if callback is not None:
+            callback(_named(places))
+
+    # upkeep
+
+    def _keep_alive(self) -> None:
+        moment = time.monotonic()
+        if moment - self._touched_at >= self._touch_every_s or self._session.status().state is State.STALE:
+            self._touched_at = moment
+            self._session.touch()
+        if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
+            self._commit_quietly()
+
+    def _commit_quietly(self) -> None:
+        try:
+            self.commit()
+        except (Disconnected, Refused) as error:
+            self._committed_at = time.monotonic()
+            log.warning("automatic commit failed: %s", error)
+
+    def _place(self, topic: str, partition: int) -> Place:
+        known = self._cluster.topics([topic]).named(topic)
+        if known is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+        return Place(topic, known.id, partition)
+
+
+LOSING = (Code.UNKNOWN_MEMBER_ID, Code.STALE_MEMBER_EPOCH, Code.FENCED_MEMBER_EPOCH)  # the session will tell what comes of it
+
+
+def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option with its value; ValueError, one sentence, for one that is unknown or cannot be meant."""
+    if not isinstance(group_id, str) or not group_id.strip():
+        raise ValueError(f"group_id must be a name, not {group_id!r}: a consumer is always a member of a group")
+    for name in options:
+        if name not in OPTIONS:
+            near = get_close_matches(name, OPTIONS, 1)
+            raise ValueError(
+                f"unknown option {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"options are {', '.join(OPTIONS)}")
+            )
+    chosen = {**OPTIONS, **options}
+    if chosen["auto_offset_reset"] not in RESETS:
+        raise ValueError(f"auto_offset_reset must be one of {', '.join(RESETS)}, not {chosen['auto_offset_reset']!r}")
+    if not isinstance(chosen["auto_commit"], bool):
+        raise ValueError(f"auto_commit must be True or False, not {chosen['auto_commit']!r}")
+    for name in ("auto_commit_interval_ms", "max_poll_interval_ms", "max_poll_records"):
+        if type(chosen[name]) is not int or chosen[name] < 1:
+            raise ValueError(f"{name} must be a positive whole number, not {chosen[name]!r}")
+    for name in ("on_assigned", "on_revoked", "on_lost"):
+        if chosen[name] is not None and not callable(chosen[name]):
+            raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")
+    if "auto_commit_interval_ms" in options and not chosen["auto_commit"]:
+        raise ValueError("auto_commit_interval_ms says nothing while auto_commit is off; set auto_commit=True or leave it out")
+    return chosen
+
+
+def _named(places: Iterable[Place]) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(place.topic, place.partition) for place in sorted(places))
