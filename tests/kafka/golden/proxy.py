@@ -1,0 +1,82 @@
+"""A TCP proxy that keeps every request and its response as bytes, in the order in which a connection sent them."""
+
+import socket
+import struct
+import threading
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and its response, without their 4-byte lengths."""
+
+    client: str
+    key: int
+    version: int
+    request: bytes
+    response: bytes
+
+
+@dataclass
+class RecordingProxy:
+    """Listens on `port` and stands before `upstream_port`; every exchange is in `exchanges`, under the name in `client`."""
+
+    upstream_port: int
+    port: int
+    client: str = ""
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Connections are taken from now on, until the process ends."""
+        listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            near, _ = listener.accept()
+            far = socket.create_connection(("127.0.0.1", self.upstream_port))
+            waiting: deque[tuple[str, bytes]] = deque()
+            threading.Thread(target=self._requests, args=(near, far, waiting), daemon=True).start()
+            threading.Thread(target=self._responses, args=(far, near, waiting), daemon=True).start()
+
+    def _requests(self, near: socket.socket, far: socket.socket, waiting: deque[tuple[str, bytes]]) -> None:
+        for frame in frames(near):
+            waiting.append((self.client, frame))  # nobody here produces with acks=0, so each gets an answer
+            far.sendall(struct.pack(">i", len(frame)) + frame)
+        hang_up(far)
+
+    def _responses(self, far: socket.socket, near: socket.socket, waiting: deque[tuple[str, bytes]]) -> None:
+        for frame in frames(far):
+            client, request = waiting.popleft()
+            assert request[4:8] == frame[:4], "responses come in the order of their requests"
+            self.exchanges.append(Exchange(client, *struct.unpack_from(">hh", request), request, frame))
+            with suppress(OSError):
+                near.sendall(struct.pack(">i", len(frame)) + frame)
+        hang_up(near)
+
+
+def frames(connection: socket.socket):
+    """The frames of one direction, until it ends."""
+    with suppress(OSError, EOFError):
+        while True:
+            yield exactly(connection, struct.unpack(">i", exactly(connection, 4))[0])
+
+
+def exactly(connection: socket.socket, count: int) -> bytes:
+    """The next `count` bytes; EOFError when the connection ends before."""
+    parts = []
+    while count:
+        part = connection.recv(count)
+        if not part:
+            raise EOFError
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def hang_up(connection: socket.socket) -> None:
+    """The connection is over for both sides, and for the thread that still reads it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
