@@ -40,3 +40,7 @@ def serve(
     from apportion.cli.serving import run
 
     raise typer.Exit(run(listen, data_dir, settings or []))
+
+
+if __name__ == "__main__":
+    app()

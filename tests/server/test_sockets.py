@@ -1,0 +1,230 @@
+"""Bytes on a socket: right ones, wrong ones, too many, and peers that do not read."""
+
+import logging
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from apportion.errors import Code
+from apportion.server.embedded import EmbeddedBroker
+from apportion.store.disk import DiskError
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.metadata import MetadataRequest
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.table import APIS, decode_response, encode_request
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedBroker(**{"socket.request.max.bytes": 200_000, "fetch.max.bytes": 1 << 20}) as running:
+        yield running
+
+
+class Peer:
+    """A client of bare bytes."""
+
+    def __init__(self, broker):
+        host, port = broker.bootstrap.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def ask(self, request, version, correlation_id=1):
+        self.send(encode_request(request, version, correlation_id, "test"))
+
+    def receive(self, size):
+        data = b""
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def frame(self):
+        return self.receive(int.from_bytes(self.receive(4), "big"))
+
+    def answer(self, request_class, version):
+        return decode_response(request_class, version, self.frame())
+
+    def is_closed(self):
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def framed(data):
+    return struct.pack(">i", len(data)) + data
+
+
+def header(key, version, correlation_id=1, client_id=b"test"):
+    return struct.pack(">hhih", key, version, correlation_id, len(client_id)) + client_id
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("too large", struct.pack(">i", 200_001)),
+        ("negative", struct.pack(">i", -1)),
+        ("http", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        ("empty", framed(b"")),
+        ("cut in the header", framed(b"\x00\x03\x00")),
+        ("unknown api", framed(header(99, 0))),
+        ("negative api", framed(header(-1, 0))),
+        ("unknown version", framed(header(3, 99) + bytes(20))),
+        ("client id too long", framed(struct.pack(">hhih", 3, 1, 1, 30000) + b"x")),
+        ("no body", framed(header(3, 1))),
+        ("impossible array", framed(header(3, 1) + struct.pack(">i", 2**31 - 1))),
+        ("negative array", framed(header(3, 1) + struct.pack(">i", -2))),
+        ("impossible compact array", framed(header(3, 9) + b"\x00" + b"\xff\xff\xff\xff\x0f" + b"\x00" * 4)),
+        ("endless varint", framed(header(3, 9) + b"\x00" + b"\xff" * 20)),
+        ("left over bytes", framed(header(18, 0) + b"more")),
+        ("not text", framed(header(3, 1) + struct.pack(">ih", 1, 2) + b"\xff\xfe")),
+    ],
+)
+def test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line(broker, caplog, name, data):
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    with Peer(broker) as peer, Peer(broker) as other:
+        peer.send(data)
+        assert peer.is_closed()
+        other.ask(ApiVersionsRequest(), 0)
+        assert other.answer(ApiVersionsRequest, 0)[1].error_code == Code.NONE
+    lines = [record.getMessage() for record in caplog.records if "closed the connection" in record.getMessage()]
+    assert len(lines) == 1, lines
+
+
+def test_a_frame_that_stops_in_the_middle_harms_nobody(broker):
+    with Peer(broker) as peer, Peer(broker) as other:
+        peer.send(encode_request(MetadataRequest(topics=None), 12, 1, "test")[:-3])
+        other.ask(ApiVersionsRequest(), 0)
+        assert other.answer(ApiVersionsRequest, 0)[0] == 1
+
+
+def test_a_frame_may_come_byte_by_byte(broker):
+    with Peer(broker) as peer:
+        for byte in encode_request(MetadataRequest(topics=()), 12, 7, "test"):
+            peer.send(bytes([byte]))
+        assert peer.answer(MetadataRequest, 12)[0] == 7
+
+
+def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker):
+    with Peer(broker) as peer:
+        peer.send(framed(header(18, 99, correlation_id=5) + b"\x00whatever"))
+        correlation_id, body = peer.answer(ApiVersionsRequest, 0)
+        assert (correlation_id, body.error_code) == (5, Code.UNSUPPORTED_VERSION)
+        assert [key.api_key for key in body.api_keys] == sorted(APIS)
+        peer.ask(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 3)
+        assert peer.answer(ApiVersionsRequest, 3)[1].error_code == Code.NONE
+
+
+def test_answers_come_in_the_order_of_the_requests(broker):
+    with Peer(broker) as peer:
+        topic = CreatableTopic(name="ordered", num_partitions=1, replication_factor=1)
+        peer.ask(CreateTopicsRequest(topics=(topic,)), 7, 1)
+        peer.answer(CreateTopicsRequest, 7)
+        place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+        wait = FetchRequest(max_wait_ms=300, min_bytes=1, topics=(FetchTopic(topic="ordered", partitions=(place,)),))
+        peer.ask(wait, 12, 2)
+        peer.ask(MetadataRequest(topics=()), 12, 3)
+        peer.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6, 4)
+        classes = [(FetchRequest, 12), (MetadataRequest, 12), (FindCoordinatorRequest, 6)]
+        assert [peer.answer(*each)[0] for each in classes] == [2, 3, 4]
+
+
+def batch(size):
+    return encode_batch([(None, b"x" * size, ())], timestamp_ms=int(time.time() * 1000))
+
+
+def produce(topic, records, acks=-1):
+    data = PartitionProduceData(index=0, records=records)
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),))
+
+
+def rss_bytes():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(broker):
+    with Peer(broker) as peer:
+        topic = CreatableTopic(name="flood", num_partitions=1, replication_factor=1)
+        peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
+        peer.answer(CreateTopicsRequest, 7)
+        for _ in range(8):
+            peer.ask(produce("flood", batch(100_000)), 12)
+            peer.answer(ProduceRequest, 12)
+        place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        request = FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=(FetchTopic(topic="flood", partitions=(place,)),))
+        asked = memoryview(encode_request(request, 12, 1, "test") * 500_000)  # more than any socket buffer takes
+        before = rss_bytes()
+        peer.socket.settimeout(1)
+        sent = 0
+        with pytest.raises(TimeoutError):
+            while sent < len(asked):
+                sent += peer.socket.send(asked[sent:])
+        with Peer(broker) as other:
+            other.ask(ApiVersionsRequest(), 0)
+            other.answer(ApiVersionsRequest, 0)
+        assert rss_bytes() - before < 64 << 20
+        peer.socket.settimeout(10)
+        assert peer.answer(FetchRequest, 12)[1].responses[0].partitions[0].error_code == Code.NONE
+
+
+def test_a_flood_of_requests_is_answered_one_by_one(broker):
+    with Peer(broker) as peer:
+        peer.send(b"".join(encode_request(ListGroupsRequest(), 5, n, "test") for n in range(2000)))
+        assert [peer.answer(ListGroupsRequest, 5)[0] for _ in range(2000)] == list(range(2000))
+
+
+def test_produce_without_acks_gets_no_answer(broker):
+    with Peer(broker) as peer:
+        topic = CreatableTopic(name="silent", num_partitions=1, replication_factor=1)
+        peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
+        peer.answer(CreateTopicsRequest, 7)
+        peer.ask(produce("silent", batch(10), acks=0), 12, 8)
+        peer.ask(ApiVersionsRequest(), 0, 9)
+        assert peer.answer(ApiVersionsRequest, 0)[0] == 9
+
+
+def test_a_second_broker_on_the_directory_is_refused(tmp_path):
+    with EmbeddedBroker(tmp_path), pytest.raises(DiskError, match="another broker is using it"):
+        EmbeddedBroker(tmp_path)
+    with EmbeddedBroker(tmp_path) as again:
+        assert again.bootstrap.startswith("127.0.0.1:")
+
+
+def test_too_many_connections_are_turned_away():
+    with EmbeddedBroker(max_connections=2) as broker, Peer(broker) as first, Peer(broker) as second:
+        for peer in (first, second):
+            peer.ask(ApiVersionsRequest(), 0)
+            peer.answer(ApiVersionsRequest, 0)
+        with Peer(broker) as third:
+            assert third.is_closed()
+
+
+def test_sigterm_is_a_clean_end(tmp_path):
+    serve = [sys.executable, "-m", "apportion.cli.main", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data")]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("listening on 127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "", "")
