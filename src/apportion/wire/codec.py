@@ -100,6 +100,8 @@ def _sentence(cls: Any, version: int, error: Exception, made: tuple[Any, tuple[s
         what = "it is not UTF-8"
     elif isinstance(error, IndexError) or (isinstance(error, struct.error) and "buffer" in str(error)):
         what = "the bytes end too soon"
+    elif isinstance(error, struct.error):
+        what = "a value does not fit"
     else:
         what = str(error)
     return f"{cls.__name__} v{version}: {field + ': ' if field else ''}{what}"

@@ -83,7 +83,9 @@ def after_tags(frame: Buffer, position: int) -> int:
     try:
         count = frame[position]
         return skip_tags(frame, position + 1, len(frame), count) if count else position + 1
-    except (IndexError, Malformed) as error:
+    except IndexError:
+        raise DecodeError("a header's tagged fields end too soon") from None
+    except Malformed as error:
         raise DecodeError(f"a header's tagged fields are wrong: {error}") from None
 
 

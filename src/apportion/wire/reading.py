@@ -9,7 +9,17 @@ from struct import Struct, unpack_from
 from typing import Any
 
 from apportion.wire.fields import Field
-from apportion.wire.source import FORMATS, INTEGERS, Malformed, Source, fields_of, smallest_field, smallest_size
+from apportion.wire.source import (
+    FORMATS,
+    INTEGERS,
+    NULL_STRUCT,
+    NULL_TAGGED_STRUCT,
+    Malformed,
+    Source,
+    fields_of,
+    smallest_field,
+    smallest_size,
+)
 
 ARRAYS_BY_COUNT = 33
 
@@ -82,10 +92,11 @@ class _Reader(Source):
                 self.place(f"{target}.{field.name} = {self.bind(field.default)}")
         for field in cls.__fields__:
             if field.tag is None and field.is_in(self.version):
-                with self.about(field):
+                with self.about(field.name):
                     self.field(field, f"{target}.{field.name}")
         if self.flexible:
-            self.tagged(cls, target)
+            with self.about("tags"):
+                self.tagged(cls, target)
 
     def field(self, field: Field, target: str) -> None:
         """`target` becomes the value of one field."""
@@ -105,15 +116,15 @@ class _Reader(Source):
             self.structure(field.element, inner)
             self.place(f"{target} = {inner}")
             return
-        presence = self.fresh("n")
+        presence, null = self.fresh("n"), NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT
         self.fixed("b", presence)
         with self.block(f"if {presence} == 1:"):
             self.structure(field.element, inner)
             self.add(f"{target} = {inner}")
-        with self.block(f"elif {presence} == -1:"):
+        with self.block(f"elif {presence} == {null}:"):
             self.add(f"{target} = None")
         with self.block("else:"):
-            self.add(f"raise Malformed(f'it says {{{presence}}} where 1 is a value and -1 is null')")
+            self.add(f"raise Malformed(f'it says {{{presence}}} where 1 is a value and {null} is null')")
 
     def length(self, field: Field, target: str) -> str:
         """A name for the length that comes next; null is dealt with and what is added now stands where there is a value."""
@@ -193,7 +204,7 @@ class _Reader(Source):
                 self.add(f"{stop} = p + {size}", f"if {stop} > end: raise short({size}, end - p)")
                 word = "if"
                 for field in known:
-                    with self.block(f"{word} {tag} == {field.tag}:"), self.about(field):
+                    with self.block(f"{word} {tag} == {field.tag}:"), self.about(field.name):
                         self.field(field, f"{target}.{field.name}")
                         self.add(f"if p != {stop}: raise Malformed(f'it says {{{size}}} bytes, which is not what it takes')")
                     word = "elif"

@@ -18,8 +18,8 @@ _VALUES: dict[int, Any] = {kind.__key__: kind for kind in _MESSAGES if kind.__ty
 _KEYS[0] = group_records.OffsetCommitKey  # the type that very old brokers wrote
 _VALUE_OF: dict[Any, Any] = {key: _VALUES[key.__key__] for key in _KEYS.values()}
 
-WRITTEN_VERSIONS = {group_records.OffsetCommitValue: 3, group_records.GroupMetadataValue: 3}
-"""The version that a value is written in where it is not the newest: older brokers cannot skip a flexible one."""
+PLAIN_VERSIONS = {group_records.OffsetCommitValue: 3, group_records.GroupMetadataValue: 3}
+"""The last version without tagged fields of the values that began without them; every broker since Kafka 2.3 reads it."""
 
 
 def encode_key(key: Any) -> bytes:
@@ -28,8 +28,8 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_value(value: Any, version: int | None = None) -> bytes:
-    """The value as it stands in the log, in the version that is usually written or in the given one."""
-    chosen = WRITTEN_VERSIONS.get(value.__class__, value.__versions__[-1]) if version is None else version
+    """The value as it stands in the log: in the given version, or in the oldest usual one that can say all of it."""
+    chosen = _usual_version(value) if version is None else version
     return _NUMBER.pack(chosen) + write(value, chosen)
 
 
@@ -42,6 +42,13 @@ def decode_key(data: Buffer) -> Any | None:
 def decode_value(key: Any, data: Buffer) -> Any:
     """The value in `data` that belongs to `key`."""
     return read_whole(_VALUE_OF[key.__class__], _number(data, "value"), data, 2)
+
+
+def _usual_version(value: Any) -> int:
+    newest: int = value.__versions__[-1]
+    plain = PLAIN_VERSIONS.get(value.__class__, newest)
+    is_plain = all(getattr(value, field.name) == field.default for field in value.__fields__ if field.tag is not None)
+    return plain if is_plain else newest
 
 
 def _number(data: Buffer, what: str) -> int:

@@ -27,6 +27,7 @@ FORMATS = {
 """The kinds whose size is known beforehand, and their struct codes."""
 
 INTEGERS = ("int8", "int16", "int32", "int64")
+NULL_STRUCT, NULL_TAGGED_STRUCT = -1, 0  # the byte before a struct that can be null; 1 where there is one
 """The kinds of which an array is read and written at once."""
 
 
@@ -68,7 +69,8 @@ class Source:
         """Nothing is delayed any more."""
         if self._run:
             run, self._run = self._run, []
-            path, self._path = self._path, (run[0][2],)
+            first, last = run[0][2], run[-1][2]
+            path, self._path = self._path, (first if first == last else f"{first} to {last.rpartition('.')[2]}",)
             self.fixed_run("".join(code for code, _, _ in run), [expression for _, expression, _ in run])
             self._path = path
 
@@ -92,9 +94,9 @@ class Source:
             yield
 
     @contextmanager
-    def about(self, field: Field) -> Iterator[None]:
-        """What is added inside is about that field."""
-        self._path = (*self._path, field.name)
+    def about(self, name: str) -> Iterator[None]:
+        """What is added inside is about the field of that name."""
+        self._path = (*self._path, name)
         yield
         self._path = self._path[:-1]
 

@@ -8,7 +8,7 @@ from struct import Struct, pack
 from typing import Any
 
 from apportion.wire.fields import Field
-from apportion.wire.source import FORMATS, INTEGERS, Malformed, Source
+from apportion.wire.source import FORMATS, INTEGERS, NULL_STRUCT, NULL_TAGGED_STRUCT, Malformed, Source
 
 ARRAYS_BY_COUNT = 33
 ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
@@ -49,7 +49,7 @@ class _Writer(Source):
     def structure(self, cls: Any, source: str) -> None:
         """Every field of `source`, which is a value of `cls`, is written."""
         for field in cls.__fields__:
-            with self.about(field):
+            with self.about(field.name):
                 if not field.is_in(self.version):
                     self.absent(field, f"{source}.{field.name}")
                 elif field.tag is None:
@@ -61,6 +61,10 @@ class _Writer(Source):
         """A field that this version cannot say must not say anything."""
         if not field.ignorable:
             self.place(f"if {self.differs(field, source)}: raise Malformed('this version has no such field')")
+
+    def says(self, field: Field, source: str) -> str:
+        """A condition: the tagged field is written. Kafka writes a struct that can be null even where it is null."""
+        return "True" if field.kind == "struct" and field.is_nullable(self.version) else self.differs(field, source)
 
     def differs(self, field: Field, source: str) -> str:
         """A condition: the field is not at its default."""
@@ -97,7 +101,7 @@ class _Writer(Source):
     def null(self, field: Field) -> None:
         """Null is written."""
         if field.kind == "struct":
-            self.fixed("b", "-1")
+            self.fixed("b", str(NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT))
         elif self.flexible:
             self.fixed("B", "0")
         else:
@@ -148,7 +152,7 @@ class _Writer(Source):
         self.add(f"{said} = []")
         for field in sorted(known, key=lambda field: field.tag or 0):
             parts, body, value = self.fresh("w"), self.fresh("s"), f"{source}.{field.name}"
-            with self.about(field), self.block(f"if {self.differs(field, value)}:"):
+            with self.about(field.name), self.block(f"if {self.says(field, value)}:"):
                 self.sink = self.fresh("a")
                 self.add(f"{parts} = []; {self.sink} = {parts}.append")
                 self.field(field, value)
