@@ -24,6 +24,7 @@ from apportion.spark.options import SourceOptions
 from apportion.topics import Topic
 
 FIRST_ANSWER_LIMIT_S = 60.0
+FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
 STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
 IDLE_WAIT_MS = 100
@@ -119,7 +120,7 @@ class Owner:
             except (NotYet, Refused, Disconnected) as error:
                 self._say(str(error))
                 self._refuse_standstill(error)
-                if self._caps is None:
+                if self._caps is None and (previous.ranges or monotonic() - self._began_s > FIRST_PLACE_WAIT_S):
                     return previous
                 self.session.wait(lambda view: view.epoch > 0 and view.target is not None, AVAILABLE_NOW_WAIT_MS)
 

@@ -20,10 +20,13 @@ def execution_of(frame: DataFrame) -> Any:
     """The JVM StreamExecution whose foreachBatch was given `frame`. RuntimeError outside of a streaming query."""
     spark = frame.sparkSession
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    query = spark.streams.get(query_id) if query_id else None
-    if query is None:
+    execution = None
+    if query_id:  # `frame` belongs to a clone of the session that started the query; what they share knows every query
+        running = spark._jsparkSession.sharedState().activeStreamingQueries()
+        execution = running.get(spark._jvm.java.util.UUID.fromString(query_id))
+    if execution is None:
         raise RuntimeError("apportion's writer works only as the function of writeStream.foreachBatch(...)")
-    return query._jsq.streamingQuery()
+    return execution
 
 
 def readings(execution: Any) -> list[Reading]:
