@@ -1,0 +1,127 @@
+"""What an operator may set about groups: Kafka's names with dots as underscores, Kafka's rules, one clear sentence for a fault.
+
+Defaults are Kafka's, except where groups settle faster here: the heartbeat interval and both consumer minima.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the assignor's short name
+    "uniform": "uniform",
+    "range": "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+AT_LEAST = {  # setting -> the smallest value that means anything
+    "group_consumer_session_timeout_ms": 1,
+    "group_consumer_min_session_timeout_ms": 1,
+    "group_consumer_max_session_timeout_ms": 1,
+    "group_consumer_heartbeat_interval_ms": 1,
+    "group_consumer_min_heartbeat_interval_ms": 1,
+    "group_consumer_max_heartbeat_interval_ms": 1,
+    "group_consumer_max_size": 1,
+    "offset_metadata_max_bytes": 0,
+    "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
+}
+
+BETWEEN = (  # (least, value, most)
+    (
+        "group_consumer_min_session_timeout_ms",
+        "group_consumer_session_timeout_ms",
+        "group_consumer_max_session_timeout_ms",
+    ),
+    (
+        "group_consumer_min_heartbeat_interval_ms",
+        "group_consumer_heartbeat_interval_ms",
+        "group_consumer_max_heartbeat_interval_ms",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """Settings that were checked: a value of this class keeps every rule. ValueError says which one a value would break."""
+
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_min_session_timeout_ms: int = 1_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_heartbeat_interval_ms: int = 1_000
+    group_consumer_min_heartbeat_interval_ms: int = 100
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    offset_metadata_max_bytes: int = 4_096
+    apportion_consumer_unsettled_heartbeat_interval_ms: int = 500
+
+    def __post_init__(self) -> None:
+        for name, least in AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{dotted(name)} must be at least {least}, not {getattr(self, name)}.")
+        for least_name, name, most_name in BETWEEN:
+            least, value, most = (getattr(self, each) for each in (least_name, name, most_name))
+            if value < least:
+                raise ValueError(f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least}).")
+            if value > most:
+                raise ValueError(f"{dotted(name)} ({value}) must not be above {dotted(most_name)} ({most}).")
+        session_ms, beat_ms = self.group_consumer_session_timeout_ms, self.group_consumer_heartbeat_interval_ms
+        if beat_ms >= session_ms:
+            raise ValueError(
+                f"group.consumer.heartbeat.interval.ms ({beat_ms}) must be below group.consumer.session.timeout.ms ({session_ms})."
+            )
+        object.__setattr__(self, "group_consumer_assignors", _assignor_names(self.group_consumer_assignors))
+
+    @property
+    def default_assignor(self) -> str:
+        """The assignor of a group whose members name none."""
+        return self.group_consumer_assignors[0]
+
+    def heartbeat_interval_ms(self, *, converged: bool) -> int:
+        """How long a member waits until its next heartbeat: shorter while its group has not converged."""
+        usual_ms = self.group_consumer_heartbeat_interval_ms
+        return usual_ms if converged else min(usual_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The dotted names of all settings."""
+        return tuple(dotted(field.name) for field in fields(cls))
+
+    @classmethod
+    def from_names(cls, said: Mapping[str, str]) -> "GroupSettings":
+        """The settings as text under their dotted names; what is not said keeps its default. An unknown name is a ValueError."""
+        kinds = {dotted(field.name): field for field in fields(cls)}
+        chosen: dict[str, Any] = {}
+        for name, text in said.items():
+            if name not in kinds:
+                raise ValueError(f"{name} is no setting of the group coordinator.")
+            field = kinds[name]
+            if field.name == "group_consumer_assignors":
+                chosen[field.name] = tuple(word.strip() for word in text.split(",") if word.strip())
+            else:
+                chosen[field.name] = _whole_number(name, text)
+        return cls(**chosen)
+
+
+def dotted(name: str) -> str:
+    """The name of a setting as Kafka writes it."""
+    return name.replace("_", ".")
+
+
+def _whole_number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number, not {text!r}.") from None
+
+
+def _assignor_names(said: tuple[str, ...]) -> tuple[str, ...]:
+    if not said:
+        raise ValueError("group.consumer.assignors must name at least one assignor.")
+    for word in said:
+        if word not in ASSIGNORS:
+            raise ValueError(f"group.consumer.assignors: there is no assignor {word!r}; there are uniform and range.")
+    names = tuple(ASSIGNORS[word] for word in said)
+    if len(dict.fromkeys(names)) < len(names):
+        raise ValueError("group.consumer.assignors must name each assignor once.")
+    return names

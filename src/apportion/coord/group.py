@@ -1,0 +1,64 @@
+"""The small protocol that every kind of group speaks, so that offsets and views need not know the kinds."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from apportion.coord.records import Record
+from apportion.topics import TopicId
+
+
+class CommitClaim(NamedTuple):
+    """Who wants to commit, as of which epoch (or generation), in which version of the API, and which partitions."""
+
+    member_id: str
+    instance_id: str | None
+    epoch: int
+    version: int
+    partitions: tuple[tuple[TopicId, int], ...]
+
+
+class FetchClaim(NamedTuple):
+    """Who wants to read offsets, and as of which epoch; None and -1 for somebody who is no member."""
+
+    member_id: str | None
+    epoch: int
+
+
+class Group(Protocol):
+    """A group of any kind."""
+
+    group_id: str
+
+    @property
+    def type_name(self) -> str:
+        """The kind as ListGroups names it: consumer, classic..."""
+        ...
+
+    @property
+    def protocol_type(self) -> str:
+        """What the members are: consumer, connect..."""
+        ...
+
+    def is_empty(self) -> bool:
+        """True where the group has no members."""
+        ...
+
+    def state_name(self) -> str:
+        """The state as ListGroups names it."""
+        ...
+
+    def subscribes_to(self, topic: str) -> bool:
+        """True where some member wants that topic."""
+        ...
+
+    def check_commit(self, claim: CommitClaim) -> None:
+        """Refuses a commit that the claimant may not make."""
+        ...
+
+    def check_fetch(self, claim: FetchClaim) -> None:
+        """Refuses to show offsets to a claimant of another epoch."""
+        ...
+
+    def tombstones(self) -> Iterator[Record]:
+        """The records after which the group, which has no members, is forgotten."""
+        ...

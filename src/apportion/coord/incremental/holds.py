@@ -1,0 +1,174 @@
+"""Partitions as numbers, and who has which: what a group remembers of its members' holds, in arrays.
+
+A unit is one int: the number that the group gave to the topic, shifted, plus the partition. Topics are numbered in the order in
+which the group's records first name them, so a unit means nothing outside its group, and nothing across a restart.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apportion.topics import TopicId
+
+SHIFT = 32
+PARTITION = (1 << SHIFT) - 1
+FOREIGN = -1
+"""The unit of a partition that no record of the group ever named: nobody has it."""
+
+UnitArray = NDArray[np.int64]
+EpochArray = NDArray[np.int32]
+
+
+class Parts(Protocol):
+    """Partitions of one topic, as requests and records hold them."""
+
+    @property
+    def topic_id(self) -> bytes:
+        """The topic's id."""
+        ...
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions of that topic."""
+        ...
+
+
+class Given(Parts, Protocol):
+    """The same, with the epoch at which each was given, where the writer knew it."""
+
+    @property
+    def assignment_epochs(self) -> tuple[int, ...] | None:
+        """One epoch for each partition."""
+        ...
+
+
+class Grants(NamedTuple):
+    """Units and the epoch at which each was given, side by side."""
+
+    units: UnitArray
+    epochs: EpochArray
+
+    def as_mapping(self) -> dict[int, int]:
+        """Unit -> epoch."""
+        return dict(zip(self.units.tolist(), self.epochs.tolist(), strict=True))
+
+
+NO_UNITS: UnitArray = np.empty(0, np.int64)
+NO_GRANTS = Grants(NO_UNITS, np.empty(0, np.int32))
+
+
+class Units:
+    """The numbering of a group's topics."""
+
+    __slots__ = ("_numbers", "ids")
+
+    def __init__(self) -> None:
+        self.ids: list[TopicId] = []
+        self._numbers: dict[TopicId, int] = {}
+
+    def number_or_none(self, topic_id: TopicId) -> int | None:
+        """The number of that topic; None if no record named it yet."""
+        return self._numbers.get(topic_id)
+
+    def unit(self, topic_id: TopicId, partition: int) -> int:
+        """The unit of one partition; FOREIGN if no record named the topic."""
+        number = self._numbers.get(topic_id)
+        return FOREIGN if number is None else number << SHIFT | partition
+
+    def named(self, parts: Iterable[Parts]) -> frozenset[int]:
+        """The units of what a member says it owns, to be asked about and never to be listed."""
+        return frozenset(self.unit(part.topic_id, partition) for part in parts for partition in part.partitions)
+
+    def pack(self, parts: Iterable[Parts]) -> UnitArray:
+        """The units of what a record names; unseen topics get a number, so only `apply_*` may ask."""
+        packed = [np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT) for part in parts]
+        if len(packed) == 1:
+            return packed[0]
+        return np.concatenate(packed) if packed else NO_UNITS
+
+    def grants(self, parts: tuple[Given, ...], epoch: int) -> Grants:
+        """The units of what a record names with their epochs; `epoch` where the writer did not know them."""
+        if not parts:
+            return NO_GRANTS
+        units = self.pack(parts)
+        if all(part.assignment_epochs is None for part in parts):
+            return Grants(units, np.full(len(units), epoch, np.int32))
+        return Grants(units, np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32))
+
+    def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
+        """The same units as topics with their partitions, both ascending."""
+        topics: dict[int, list[int]] = {}
+        for unit in sorted(units):
+            topics.setdefault(unit >> SHIFT, []).append(unit & PARTITION)
+        for number, partitions in topics.items():
+            yield self.ids[number], tuple(partitions)
+
+    def _number(self, topic_id: TopicId) -> int:
+        number = self._numbers.get(topic_id)
+        if number is None:
+            number = self._numbers[topic_id] = len(self.ids)
+            self.ids.append(topic_id)
+        return number
+
+
+def _epochs_of(part: Given, epoch: int) -> Iterable[int]:
+    """One epoch for each partition. A writer that listed another count is not believed."""
+    epochs = part.assignment_epochs
+    return epochs if epochs is not None and len(epochs) == len(part.partitions) else [epoch] * len(part.partitions)
+
+
+class Holders:
+    """Which member has which unit, be it in use or still to be given up.
+
+    Two members may claim one unit only while a compacted log is replayed: the later claim stands, and a release frees only what
+    the member itself holds. So the last record of each member decides, in whichever order records survived.
+    """
+
+    __slots__ = ("_by_topic",)
+
+    def __init__(self) -> None:
+        self._by_topic: list[list[str | None]] = []
+
+    def holder_or_none(self, unit: int) -> str | None:
+        """The member that has the unit; None if it is free."""
+        number, partition = unit >> SHIFT, unit & PARTITION
+        if unit == FOREIGN or number >= len(self._by_topic) or partition >= len(self._by_topic[number]):
+            return None
+        return self._by_topic[number][partition]
+
+    def claim(self, member_id: str, units: list[int]) -> None:
+        """The member has the units, whoever had them before."""
+        by_topic = self._by_topic
+        for unit in units:
+            number, partition = unit >> SHIFT, unit & PARTITION
+            while number >= len(by_topic):
+                by_topic.append([])
+            holders = by_topic[number]
+            if partition >= len(holders):
+                holders.extend([None] * (partition + 1 - len(holders)))
+            holders[partition] = member_id
+
+    def release(self, member_id: str, units: list[int]) -> None:
+        """Those of the units that the member has are free."""
+        by_topic = self._by_topic
+        for unit in units:
+            holders = by_topic[unit >> SHIFT]
+            if holders[unit & PARTITION] == member_id:
+                holders[unit & PARTITION] = None
+
+    def held(self, units: Units) -> dict[tuple[TopicId, int], str]:
+        """Every unit that somebody has, under the name that it has everywhere."""
+        return {
+            (units.ids[number], partition): holder
+            for number, holders in enumerate(self._by_topic)
+            for partition, holder in enumerate(holders)
+            if holder is not None
+        }
+
+
+def as_parts(grants: Mapping[int, int], units: Units) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
+    """Grants as a record holds them: topic, partitions ascending, their epochs."""
+    for topic_id, partitions in units.by_topic(grants):
+        yield topic_id, partitions, tuple(grants[units.unit(topic_id, partition)] for partition in partitions)

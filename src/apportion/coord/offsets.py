@@ -1,0 +1,245 @@
+"""Committed offsets: a store beside the groups. It asks a group whether the claimant may, and nothing else.
+
+A group that has offsets and nobody in it is a simple group: it exists as long as one of its offsets does.
+Versions: OffsetCommit 2-10 (10 names topics by id), OffsetFetch 1-10 (8 asks for many groups, 10 by id), OffsetDelete 0.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from apportion.coord import records
+from apportion.coord.group import CommitClaim, FetchClaim
+from apportion.coord.records import Record
+from apportion.coord.replay import Ledger
+from apportion.coord.turn import Ask, Turn
+from apportion.errors import Code, Refused
+from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
+from apportion.wire.messages.group_records import OffsetCommitValue
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from apportion.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+NOTHING = OffsetCommitValue(offset=-1)
+"""What stands where nothing was committed."""
+
+
+class Wish(NamedTuple):
+    """One topic of a commit, and the topic of the cluster that it means (None: there is none)."""
+
+    said: OffsetCommitRequestTopic
+    topic: Topic | None
+
+
+def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
+    """The offsets that may be stored are stored, and each partition has its answer.
+
+    Errors for one partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; for all of them, what the
+    group says, or for a member of a group that does not exist GROUP_ID_NOT_FOUND (before version 9 ILLEGAL_GENERATION).
+    """
+    wishes = [Wish(said, _meant(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics]
+    if any(wish.topic is not None for wish in wishes):
+        check_claim(turn.ledger, _claim(ask, wishes))
+    answers = []
+    for said, topic in wishes:
+        unknown = Code.UNKNOWN_TOPIC_ID if ask.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
+        codes = [unknown if topic is None else _store(turn, ask, topic, partition) for partition in said.partitions]
+        partitions = (
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=int(code))
+            for partition, code in zip(said.partitions, codes, strict=True)
+        )
+        answers.append(OffsetCommitResponseTopic(name=said.name, topic_id=said.topic_id, partitions=tuple(partitions)))
+    turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(answers)))
+
+
+def check_claim(ledger: Ledger, claim: "tuple[str, CommitClaim]") -> None:
+    """Refuses a commit that the group, or the lack of one, does not allow."""
+    group_id, who = claim
+    group = ledger.groups.get(group_id)
+    if group is not None:
+        group.check_commit(who)
+    elif group_id in ledger.offsets:
+        if who.epoch >= 0 or who.member_id or who.instance_id is not None:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group_id} has no member {who.member_id!r}.")
+    elif who.epoch >= 0:
+        code = Code.GROUP_ID_NOT_FOUND if who.version >= 9 else Code.ILLEGAL_GENERATION
+        raise Refused(code, f"There is no group {group_id}.")
+
+
+def _claim(ask: Ask[OffsetCommitRequest], wishes: Iterable[Wish]) -> tuple[str, CommitClaim]:
+    body = ask.body
+    partitions = tuple(
+        (topic.id, partition.partition_index) for said, topic in wishes if topic is not None for partition in said.partitions
+    )
+    epoch = body.generation_id_or_member_epoch
+    return body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, ask.version, partitions)
+
+
+def _store(turn: Turn, ask: Ask[OffsetCommitRequest], topic: Topic, said: OffsetCommitRequestPartition) -> Code:
+    """The offset is stored, unless the note beside it is too long."""
+    metadata = said.committed_metadata or ""
+    if len(metadata.encode()) > turn.settings.offset_metadata_max_bytes:
+        return Code.OFFSET_METADATA_TOO_LARGE
+    now_ms, keep_ms = turn.now.wall_ms, ask.body.retention_time_ms
+    if keep_ms == -1:
+        value = OffsetCommitValue(
+            offset=said.committed_offset,
+            leader_epoch=said.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            topic_id=topic.id,
+        )
+    else:  # only version 1 of the record can say when an offset expires, and it knows no leader epoch and no topic id
+        value = OffsetCommitValue(
+            offset=said.committed_offset, metadata=metadata, commit_timestamp=now_ms, expire_timestamp=now_ms + keep_ms
+        )
+    turn.emit(records.offset(ask.body.group_id, topic.name, said.partition_index, value))
+    return Code.NONE
+
+
+def fetch(turn: Turn, ask: Ask[OffsetFetchRequest]) -> None:
+    """The committed offsets are told; -1 where there is none, and no error for a group that does not exist."""
+    if ask.version >= 8:
+        groups = tuple(_fetch_group(turn, group, ask.version) for group in ask.body.groups)
+        turn.reply(ask.ticket, OffsetFetchResponse(groups=groups))
+        return
+    committed = turn.ledger.offsets.get(ask.body.group_id, {})
+    said = ask.body.topics
+    wanted = (
+        [(topic.name, topic.partition_indexes) for topic in said]
+        if said is not None
+        else [(name, tuple(sorted(partitions))) for name, partitions in sorted(committed.items())]
+    )
+    topics = (
+        OffsetFetchResponseTopic(
+            name=name,
+            partitions=tuple(_shown(OffsetFetchResponsePartition, index, committed.get(name, {}).get(index)) for index in indexes),
+        )
+        for name, indexes in wanted
+    )
+    turn.reply(ask.ticket, OffsetFetchResponse(topics=tuple(topics)))
+
+
+def _fetch_group(turn: Turn, said: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
+    group = turn.ledger.groups.get(said.group_id)
+    if group is not None:
+        try:
+            group.check_fetch(FetchClaim(said.member_id, said.member_epoch))
+        except Refused as refusal:  # one group of many: the others have their answers
+            return OffsetFetchResponseGroup(group_id=said.group_id, error_code=int(refusal.code))
+    committed = turn.ledger.offsets.get(said.group_id, {})
+    wanted = said.topics
+    if wanted is None:
+        wanted = tuple(_all_of(turn.topics, committed, version))
+    topics = tuple(_fetch_topic(turn.topics, committed, topic, version) for topic in wanted)
+    return OffsetFetchResponseGroup(group_id=said.group_id, topics=topics)
+
+
+def _all_of(topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], version: int) -> Iterable[OffsetFetchRequestTopics]:
+    """The request for everything that the group has committed and that the version can name."""
+    for name, partitions in sorted(committed.items()):
+        topic = topics.named(name)
+        if version < 10 or topic is not None:
+            topic_id = NO_TOPIC_ID if topic is None else topic.id
+            yield OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=tuple(sorted(partitions)))
+
+
+def _fetch_topic(
+    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], said: OffsetFetchRequestTopics, version: int
+) -> OffsetFetchResponseTopics:
+    topic = _meant(topics, said.name, said.topic_id, version)
+    code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
+    offsets = committed.get(said.name if topic is None else topic.name, {})
+    shown = (
+        _shown(OffsetFetchResponsePartitions, index, _of_this_topic(offsets.get(index), topic), code)
+        for index in said.partition_indexes
+    )
+    return OffsetFetchResponseTopics(name=said.name, topic_id=said.topic_id, partitions=tuple(shown))
+
+
+def _of_this_topic(value: OffsetCommitValue | None, topic: Topic | None) -> OffsetCommitValue | None:
+    """The offset, unless it was committed for an earlier topic of the same name."""
+    if value is None or topic is None or value.topic_id in (NO_TOPIC_ID, topic.id):
+        return value
+    return None
+
+
+def _shown(kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE) -> Any:
+    value = NOTHING if value is None else value
+    return kind(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=int(code),
+    )
+
+
+def _meant(topics: Topics, name: str, topic_id: TopicId, version: int) -> Topic | None:
+    """The topic that a request names, by its id from version 10 on."""
+    return topics.with_id(topic_id) if version >= 10 else topics.named(name)
+
+
+def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
+    """The offsets are forgotten, but for topics that the group subscribes to.
+
+    Errors: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND; for one partition UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
+    """
+    body = ask.body
+    if not body.group_id:
+        raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
+    group = turn.ledger.groups.get(body.group_id)
+    if group is None and body.group_id not in turn.ledger.offsets:
+        raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
+    answers = []
+    for said in body.topics:
+        code = Code.NONE
+        if turn.topics.named(said.name) is None:
+            code = Code.UNKNOWN_TOPIC_OR_PARTITION
+        elif group is not None and group.subscribes_to(said.name):
+            code = Code.GROUP_SUBSCRIBED_TO_TOPIC
+        indexes = [partition.partition_index for partition in said.partitions]
+        if code is Code.NONE:
+            turn.emit_all(_tombstones(turn.ledger, body.group_id, said.name, indexes))
+        partitions = (OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)) for index in indexes)
+        answers.append(OffsetDeleteResponseTopic(name=said.name, partitions=tuple(partitions)))
+    turn.reply(ask.ticket, OffsetDeleteResponse(topics=tuple(answers)))
+
+
+def forget_group(turn: Turn, group_id: str) -> None:
+    """The group has committed nothing."""
+    for topic, partitions in sorted(turn.ledger.offsets.get(group_id, {}).items()):
+        turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(partitions)))
+
+
+def forget_topic(turn: Turn, topic: str) -> None:
+    """No group has committed anything for the topic."""
+    for group_id, topics in sorted(turn.ledger.offsets.items()):
+        if topic in topics:
+            turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(topics[topic])))
+
+
+def _tombstones(ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]) -> list[Record]:
+    committed = ledger.offsets.get(group_id, {}).get(topic, {})
+    return [records.offset(group_id, topic, index, None) for index in indexes if index in committed]

@@ -1,0 +1,14 @@
+"""Which shard coordinates a group: Kafka's rule, so that clients, tools and a real Kafka's log agree with ours."""
+
+
+def shard_of(group_id: str, shards: int) -> int:
+    """The shard of `group_id` among `shards`: Java's string hash (over UTF-16 units), its absolute value, the remainder.
+
+    The one hash without an absolute value in 32 bits counts as 0.
+    """
+    value = 0
+    units = group_id.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >> 31 else value
+    return 0 if signed == -(1 << 31) else abs(signed) % shards

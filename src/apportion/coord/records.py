@@ -1,0 +1,90 @@
+"""What a shard writes down: a key and a value of `__consumer_offsets`, and one maker for each kind of record.
+
+The messages are Kafka's own schemas (`wire.messages.group_records`); a value of None is a tombstone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from apportion.topics import TopicId
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TopicPartitions,
+)
+
+
+class Record(NamedTuple):
+    """One line of the log: the last value of a key is what counts, and None says that there is none any more."""
+
+    key: Any
+    value: Any
+
+
+@dataclass(slots=True, frozen=True)
+class Append:
+    """Add these records to the shard's log, all or none; what follows in the list of actions depends on them."""
+
+    records: tuple[Record, ...]
+
+
+def offset(group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
+    """The committed offset of one partition."""
+    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value)
+
+
+def member(group_id: str, member_id: str, said: ConsumerGroupMemberMetadataValue | None) -> Record:
+    """What a member says of itself."""
+    return Record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), said)
+
+
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Record:
+    """The group's epoch and the hash of the topics that it subscribes to."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return Record(ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def target(group_id: str, member_id: str, parts: Iterable[tuple[TopicId, tuple[int, ...]]]) -> Record:
+    """What a member shall have."""
+    topics = tuple(TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in parts)
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
+    return Record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+
+
+def assignment_epoch(group_id: str, epoch: int, wall_ms: int) -> Record:
+    """The group epoch that all targets are for."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=wall_ms)
+    return Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+
+
+def current(group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue) -> Record:
+    """What a member has, and how far it has come."""
+    return Record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), value)
+
+
+def member_tombstones(group_id: str, member_id: str) -> tuple[Record, ...]:
+    """The member is gone, in the order in which Kafka forgets."""
+    return (
+        Record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
+        Record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
+        Record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
+    )
+
+
+def group_tombstones(group_id: str) -> tuple[Record, ...]:
+    """A group without members is gone."""
+    return (
+        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+        Record(ConsumerGroupMetadataKey(group_id=group_id), None),
+    )

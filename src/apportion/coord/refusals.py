@@ -1,0 +1,109 @@
+"""How each kind of answer says that a request was refused as a whole."""
+
+from collections.abc import Callable
+from typing import Any
+
+from apportion.coord.turn import Ask
+from apportion.errors import Refused
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from apportion.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+
+
+def refused_heartbeat(ask: Ask[ConsumerGroupHeartbeatRequest], refusal: Refused) -> ConsumerGroupHeartbeatResponse:
+    """A heartbeat that was not heard."""
+    return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
+
+
+def refused_describe(ask: Ask[ConsumerGroupDescribeRequest], refusal: Refused) -> ConsumerGroupDescribeResponse:
+    """Groups that cannot be described, each with the reason."""
+    code, why = int(refusal.code), refusal.why
+    groups = (DescribedGroup(group_id=group_id, error_code=code, error_message=why) for group_id in ask.body.group_ids)
+    return ConsumerGroupDescribeResponse(groups=tuple(groups))
+
+
+def refused_list(ask: Ask[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
+    """No list."""
+    return ListGroupsResponse(error_code=int(refusal.code))
+
+
+def refused_deletion(ask: Ask[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
+    """Groups that are still there."""
+    code = int(refusal.code)
+    results = (DeletableGroupResult(group_id=group_id, error_code=code) for group_id in ask.body.groups_names)
+    return DeleteGroupsResponse(results=tuple(results))
+
+
+def refused_commit(ask: Ask[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
+    """No offset was stored; the code stands at every partition, for the answer has no other place."""
+    code = int(refusal.code)
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in ask.body.topics
+        )
+    )
+
+
+def refused_fetch(ask: Ask[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
+    """No offsets; version 1 has no other place for the code than the partitions."""
+    code = int(refusal.code)
+    if ask.version >= 8:
+        groups = (OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in ask.body.groups)
+        return OffsetFetchResponse(groups=tuple(groups))
+    if ask.version >= 2:
+        return OffsetFetchResponse(error_code=code)
+    return OffsetFetchResponse(
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="", error_code=code)
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in ask.body.topics or ()
+        )
+    )
+
+
+def refused_offset_deletion(ask: Ask[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
+    """Nothing was forgotten."""
+    return OffsetDeleteResponse(error_code=int(refusal.code))
+
+
+REFUSALS: dict[type[Any], Callable[[Ask[Any], Refused], Any]] = {
+    ConsumerGroupHeartbeatRequest: refused_heartbeat,
+    ConsumerGroupDescribeRequest: refused_describe,
+    ListGroupsRequest: refused_list,
+    DeleteGroupsRequest: refused_deletion,
+    OffsetCommitRequest: refused_commit,
+    OffsetFetchRequest: refused_fetch,
+    OffsetDeleteRequest: refused_offset_deletion,
+}

@@ -1,0 +1,175 @@
+"""What a shard's log says: `Ledger`, and one `apply_*` for each kind of record, the only functions that write it.
+
+A running shard and a recovering one call the same functions. A compacted log may show a record before another that was written
+earlier, or without it; so no function demands a predecessor, and a conflicting claim is settled, never refused (KAFKA-19862).
+"""
+
+from typing import Any
+
+from apportion.coord.incremental.holds import NO_GRANTS
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.incremental.state import IncrementalGroup, Member, Saved
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+
+class Ledger:
+    """The saved state of one shard: its groups, and the offsets that groups (or nobody) committed."""
+
+    __slots__ = ("groups", "offsets")
+
+    def __init__(self) -> None:
+        self.groups: dict[str, IncrementalGroup] = {}
+        self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}  # group -> topic -> partition -> committed
+
+    def group(self, group_id: str) -> IncrementalGroup:
+        """The group of that id, new if there was none."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = IncrementalGroup(group_id)
+        return group
+
+
+def apply_offset(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+    """The partition's committed offset is `value`; a group without a single offset has no entry."""
+    if value is not None:
+        ledger.offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
+        return
+    topics = ledger.offsets.get(key.group, {})
+    partitions = topics.get(key.topic, {})
+    partitions.pop(key.partition, None)
+    if not partitions:
+        topics.pop(key.topic, None)
+    if not topics:
+        ledger.offsets.pop(key.group, None)
+
+
+def apply_group(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
+    """The group has that epoch; without a value the group is forgotten."""
+    if value is None:
+        ledger.groups.pop(key.group_id, None)
+        return
+    saved = ledger.group(key.group_id).saved
+    saved.epoch, saved.metadata_hash = value.epoch, value.metadata_hash
+
+
+def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
+    """The member has said that; without a value it is gone, with all that it had."""
+    if value is not None:
+        saved = ledger.group(key.group_id).saved
+        member = _member(saved, key.member_id)
+        _count_wishes(saved, member, -1)
+        _forget_instance(saved, member)
+        member.said = value
+        _count_wishes(saved, member, 1)
+        if value.instance_id is not None:
+            saved.instances[value.instance_id] = member.member_id
+        return
+    group = ledger.groups.get(key.group_id)
+    if group is None or key.member_id not in group.saved.members:
+        return
+    saved, member = group.saved, group.saved.members[key.member_id]
+    _count_wishes(saved, member, -1)
+    _count_settled(saved, member, -1)
+    _forget_instance(saved, member)
+    saved.holders.release(member.member_id, member.holds())
+    del saved.members[member.member_id]
+
+
+def apply_assignment_epoch(
+    ledger: Ledger, key: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
+) -> None:
+    """The targets are for that epoch; without a value there are none."""
+    if value is not None:
+        ledger.group(key.group_id).saved.assignment_epoch = value.assignment_epoch
+    elif key.group_id in ledger.groups:
+        ledger.groups[key.group_id].saved.assignment_epoch = -1
+
+
+def apply_target(
+    ledger: Ledger, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
+) -> None:
+    """The member shall have that; without a value, nothing."""
+    if value is not None:
+        saved = ledger.group(key.group_id).saved
+        _member(saved, key.member_id).target = saved.units.pack(value.topic_partitions)
+    elif (member := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
+        member.target = None
+
+
+def apply_current(
+    ledger: Ledger, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
+) -> None:
+    """The member has that; without a value, nothing, and it has been at no epoch."""
+    if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
+        return
+    saved = ledger.group(key.group_id).saved
+    member = _member(saved, key.member_id)
+    _count_settled(saved, member, -1)
+    saved.holders.release(member.member_id, member.holds())
+    if value is None:
+        member.epoch, member.previous_epoch, member.state = -1, -1, State.STABLE
+        member.assigned = member.revoking = NO_GRANTS
+    else:
+        member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
+        member.state = State.of(value.state)
+        member.assigned = saved.units.grants(value.assigned_partitions, value.member_epoch)
+        member.revoking = saved.units.grants(value.partitions_pending_revocation, value.member_epoch)
+    saved.holders.claim(member.member_id, member.holds())
+    _count_settled(saved, member, 1)
+
+
+def apply_nothing(ledger: Ledger, key: Any, value: Any) -> None:
+    """Nothing changes: the record is known, and of no use here."""
+
+
+def _member(saved: Saved, member_id: str) -> Member:
+    member = saved.members.get(member_id)
+    if member is None:
+        member = saved.members[member_id] = Member(member_id)
+        _count_settled(saved, member, 1)
+    return member
+
+
+def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> Member | None:
+    group = ledger.groups.get(group_id)
+    return None if group is None else group.saved.members.get(member_id)
+
+
+def _count_wishes(saved: Saved, member: Member, step: int) -> None:
+    """The group's counts of subscribers and votes with, or without, this member."""
+    for topic in member.said.subscribed_topic_names:
+        _count(saved.subscribers, topic, step)
+    if member.said.server_assignor is not None:
+        _count(saved.votes, member.said.server_assignor, step)
+
+
+def _count_settled(saved: Saved, member: Member, step: int) -> None:
+    """The group's count of members that are STABLE with, or without, this member."""
+    if member.state is State.STABLE:
+        _count(saved.settled_at, member.epoch, step)
+
+
+def _count(counts: dict[Any, int], name: Any, step: int) -> None:
+    counts[name] = counts.get(name, 0) + step
+    if not counts[name]:
+        del counts[name]
+
+
+def _forget_instance(saved: Saved, member: Member) -> None:
+    """The member's instance is free, unless another member has taken it already."""
+    instance_id = member.said.instance_id
+    if instance_id is not None and saved.instances.get(instance_id) == member.member_id:
+        del saved.instances[instance_id]

@@ -1,0 +1,201 @@
+"""A shard with a hand on its clock, the log that it wrote, and what its state looks like from outside."""
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append, Record
+from apportion.coord.shard import Shard, TopicsChanged
+from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from apportion.wire.messages.group_records import ConsumerGroupMemberMetadataValue
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+
+HERE = Caller("client", "/127.0.0.1")
+
+
+def topic_id(name, life=0):
+    """The id of the topic of that name; `life` counts how often it was created again."""
+    return f"{name}.{life}".encode().rjust(16, b".")
+
+
+def topics(life=0, **partitions):
+    """Topics of these names and sizes."""
+    return Topics(Topic(name, topic_id(name, life), count) for name, count in partitions.items())
+
+
+def parts(by_topic, life=0):
+    """{"foo": [0, 1]} as a request holds it."""
+    return tuple(TopicPartitions(topic_id=topic_id(name, life), partitions=tuple(some)) for name, some in by_topic.items())
+
+
+def said(**changes):
+    """What a member that joined by `World.join` has said."""
+    facts = {
+        "instance_id": None,
+        "rack_id": None,
+        "client_id": HERE.client_id,
+        "client_host": HERE.host,
+        "subscribed_topic_names": ("foo",),
+        "subscribed_topic_regex": "",
+        "rebalance_timeout_ms": 30_000,
+        "server_assignor": None,
+    }
+    return ConsumerGroupMemberMetadataValue(**(facts | changes))
+
+
+class World:
+    """One shard, loaded and empty at first, at 0 ms and at wall time 1,000,000 ms."""
+
+    def __init__(self, settings=None, known=None):
+        self.settings = settings or GroupSettings()
+        self.mono_ms = 0
+        self.log = []
+        self.notes = []
+        self.actions = []
+        self.shard = Shard(self.settings, topics(foo=3) if known is None else known)
+        self.perform(self.shard.loaded(self.now))
+
+    @property
+    def now(self):
+        return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
+
+    def perform(self, actions):
+        """Carry out what a step asked for: the log grows; gives the replies' bodies."""
+        self.actions = actions
+        self.log += [record for action in actions if isinstance(action, Append) for record in action.records]
+        self.notes += [action.text for action in actions if isinstance(action, Note)]
+        return [action.body for action in actions if isinstance(action, Reply)]
+
+    def send(self, request, version=1, caller=HERE):
+        """The answer to a request."""
+        fresh = len(self.log).to_bytes(16, "big")
+        (body,) = self.perform(self.shard.step(Arrived(1, request, version, caller, fresh), self.now))
+        return body
+
+    def beat(self, member_id, epoch, version=1, group_id="g", caller=HERE, **facts):
+        """The answer to a heartbeat; `owned` is {"foo": [0, 1]}."""
+        if "owned" in facts:
+            owned = facts.pop("owned")
+            facts["topic_partitions"] = None if owned is None else parts(owned)
+        request = ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **facts)
+        return self.send(request, version, caller)
+
+    def join(self, member_id, topics=("foo",), **facts):
+        """The answer to a complete joining heartbeat."""
+        facts = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": topics, "owned": {}} | facts
+        return self.beat(member_id, 0, **facts)
+
+    def commit(self, epoch, offsets, member_id="", version=9, group_id="g", metadata="", **facts):
+        """Codes by (topic, partition) of a commit of {("foo", 0): 5}."""
+        wanted = tuple(
+            OffsetCommitRequestTopic(
+                name=name,
+                topic_id=topic_id(name),
+                partitions=(
+                    OffsetCommitRequestPartition(
+                        partition_index=partition, committed_offset=offset, committed_metadata=metadata
+                    ),
+                ),
+            )
+            for (name, partition), offset in offsets.items()
+        )
+        request = OffsetCommitRequest(
+            group_id=group_id, generation_id_or_member_epoch=epoch, member_id=member_id, topics=wanted, **facts
+        )
+        answer = self.send(request, version)
+        return [partition.error_code for topic in answer.topics for partition in topic.partitions]
+
+    def fetch(self, wanted, member_id=None, epoch=-1, version=9, group_id="g"):
+        """The group's answer to an OffsetFetch of {"foo": [0, 1]}, or of everything (None)."""
+        named = wanted and tuple(
+            OffsetFetchRequestTopics(name=name, topic_id=topic_id(name), partition_indexes=tuple(indexes))
+            for name, indexes in wanted.items()
+        )
+        group = OffsetFetchRequestGroup(group_id=group_id, member_id=member_id, member_epoch=epoch, topics=named)
+        (answer,) = self.send(OffsetFetchRequest(groups=(group,)), version).groups
+        return answer
+
+    def advance(self, elapsed_ms):
+        """Time passes, with a tick at every moment that the shard asked for."""
+        until_ms = self.mono_ms + elapsed_ms
+        while (wake_ms := self.shard.wake_at()) is not None and wake_ms <= until_ms:
+            self.mono_ms = max(self.mono_ms, wake_ms)
+            self.perform(self.shard.step(Tick(), self.now))
+        self.mono_ms = until_ms
+
+    def change_topics(self, changed):
+        """The cluster has these topics now."""
+        version = self.shard.topics.version + 1
+        self.perform(self.shard.step(TopicsChanged(Topics(changed, version)), self.now))
+
+    def crash(self):
+        """The shard is rebuilt from its log."""
+        self.shard = recovered(self.log, self.shard)
+        self.perform(self.shard.loaded(self.now))
+
+
+def recovered(log, shard):
+    """A shard that read `log`, with the settings and the topics of another."""
+    fresh = Shard(shard.settings, shard.topics)
+    for offset, record in enumerate(log):
+        fresh.replay(record, offset=offset)
+    return fresh
+
+
+def through_bytes(log):
+    """The log as it comes back from a disk."""
+    for record in log:
+        key = decode_key(encode_key(record.key))
+        value = None if record.value is None else decode_value(key, encode_value(record.value))
+        yield Record(key, value)
+
+
+def compacted(log, keep_tombstones):
+    """Only the last record of each key, where it stood."""
+    last = {encode_key(record.key): index for index, record in enumerate(log)}
+    kept = sorted(last.values())
+    return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
+
+
+def picture(shard):
+    """All that is saved, in names that mean the same in every shard."""
+    return {
+        "groups": {group_id: _group(group.saved) for group_id, group in shard.ledger.groups.items()},
+        "offsets": shard.ledger.offsets,
+    }
+
+
+def _group(saved):
+    return {
+        "epoch": saved.epoch,
+        "metadata_hash": saved.metadata_hash,
+        "assignment_epoch": saved.assignment_epoch,
+        "members": {member_id: _member(member, saved.units) for member_id, member in saved.members.items()},
+        "instances": saved.instances,
+        "subscribers": saved.subscribers,
+        "votes": saved.votes,
+        "settled_at": saved.settled_at,
+        "held": saved.holders.held(saved.units),
+    }
+
+
+def _member(member, units):
+    return {
+        "said": member.said,
+        "epoch": member.epoch,
+        "previous_epoch": member.previous_epoch,
+        "state": member.state,
+        "assigned": by_name(member.assigned.as_mapping(), units),
+        "revoking": by_name(member.revoking.as_mapping(), units),
+        "target": None if member.target is None else sorted(by_name(dict.fromkeys(member.target.tolist()), units)),
+    }
+
+
+def by_name(grants, units):
+    """Units under the name that they have everywhere."""
+    return {(units.ids[unit >> 32], unit & 0xFFFFFFFF): epoch for unit, epoch in grants.items()}

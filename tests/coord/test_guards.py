@@ -1,0 +1,26 @@
+"""The guards bite: with one switched off, the laws of a group find what it was for."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from test_membership_laws import Membership
+
+from apportion.coord.incremental import fencing
+
+SEARCH = settings(
+    max_examples=500,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    phases=[phase for phase in settings().phases if phase.name == "generate"],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.parametrize(("guard", "answer"), [("blocked", False), ("is_released", True)])
+def test_a_guard_that_is_switched_off_is_missed(monkeypatch, guard, answer):
+    monkeypatch.setattr(fencing, guard, lambda *asked: answer)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Membership, settings=SEARCH)

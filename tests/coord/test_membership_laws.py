@@ -1,0 +1,216 @@
+"""The laws of a whole group: whatever members do, no partition is in two hands, and left alone they all get their target."""
+
+from coordworld import World, compacted, picture, recovered, through_bytes, topic_id
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append
+from apportion.errors import Code
+from apportion.machine import Reply
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
+
+SESSION_MS, REBALANCE_MS = 45_000, 20_000
+NAMES = ("foo", "bar", "baz")
+WISHES = st.sampled_from([("foo",), ("bar", "foo"), ("bar",), (), ("baz", "foo")])
+
+FENCING = (Code.FENCED_MEMBER_EPOCH, Code.FENCED_INSTANCE_ID, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
+
+
+class Client:
+    """An obedient member: it gives up at once what it is told to, and says so in its next heartbeat."""
+
+    def __init__(self, member_id, wishes, instance_id=None):
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.wishes = wishes
+        self.epoch = 0
+        self.owned = []  # (topic id, partition) that it works on
+        self.is_news = True  # the coordinator has not heard all of it yet
+
+    def facts(self, assignor=None):
+        """What its next heartbeat carries."""
+        facts = {"instance_id": self.instance_id}
+        if self.is_news:
+            facts |= {
+                "rebalance_timeout_ms": REBALANCE_MS,
+                "subscribed_topic_names": self.wishes,
+                "topic_partitions": self.said_parts(),
+                "server_assignor": assignor,
+            }
+        return facts
+
+    def said_parts(self):
+        return tuple(TopicPartitions(topic_id=some, partitions=(partition,)) for some, partition in self.owned)
+
+    def hear(self, answer):
+        """Do as the coordinator says."""
+        self.is_news = False
+        if answer.error_code in FENCING:
+            self.epoch, self.owned, self.is_news = 0, [], True
+            return
+        assert answer.error_code in (Code.NONE, Code.UNRELEASED_INSTANCE_ID), answer
+        if answer.error_code:
+            self.is_news = True
+            return
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = [(part.topic_id, index) for part in answer.assignment.topic_partitions for index in part.partitions]
+            self.is_news = True
+
+
+class Membership(RuleBasedStateMachine):
+    """Clients join, stay, lose answers, leave, fall silent and come back, while topics change and the shard crashes."""
+
+    @initialize(unsettled_ms=st.sampled_from([500, 5_000]))
+    def begin(self, unsettled_ms):
+        self.lives = {name: 0 for name in NAMES}
+        self.sizes = {"foo": 4, "bar": 3}
+        self.clients = {}
+        self.made = 0
+        setting = GroupSettings(apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms, group_consumer_max_size=4)
+        self.world = World(setting, Topics(self.topics()))
+
+    def topics(self):
+        return [Topic(name, topic_id(name, self.lives[name]), size) for name, size in sorted(self.sizes.items())]
+
+    @rule(wishes=WISHES, is_static=st.booleans())
+    def join(self, wishes, is_static):
+        if len(self.clients) < 4:
+            self.made += 1
+            instance_id = f"i{self.made % 3}" if is_static else None
+            client = Client(f"m{self.made}", wishes, instance_id)
+            if self.say(client) not in (Code.GROUP_MAX_SIZE_REACHED, Code.UNRELEASED_INSTANCE_ID):
+                self.clients[client.member_id] = client
+
+    @rule(which=st.integers(0, 3), is_lost=st.booleans(), assignor=st.sampled_from([None, "range", "uniform"]))
+    def heartbeat(self, which, is_lost, assignor):
+        if client := self.pick(which):
+            self.say(client, is_lost, assignor)
+
+    @rule(which=st.integers(0, 3), wishes=WISHES)
+    def subscribe(self, which, wishes):
+        if client := self.pick(which):
+            client.wishes, client.is_news = wishes, True
+
+    @rule(which=st.integers(0, 3), is_break=st.booleans())
+    def leave(self, which, is_break):
+        client = self.pick(which)
+        if client and client.epoch > 0:
+            epoch = -2 if client.instance_id and is_break else -1
+            answer = self.world.beat(client.member_id, epoch, instance_id=client.instance_id)
+            assert answer.error_code in (Code.NONE, *FENCING)
+            del self.clients[client.member_id]
+
+    @rule(which=st.integers(0, 3))
+    def start_again(self, which):
+        """A client forgets its epoch but not its id, and gives up what it had."""
+        if client := self.pick(which):
+            client.epoch, client.owned, client.is_news = 0, [], True
+
+    @rule(elapsed_ms=st.sampled_from([100, REBALANCE_MS, SESSION_MS]))
+    def wait(self, elapsed_ms):
+        self.world.advance(elapsed_ms)
+        members = self.members()
+        for client in self.clients.values():
+            if client.member_id not in members:  # it must stop by itself in real life
+                client.epoch, client.owned, client.is_news = 0, [], True
+
+    @rule(name=st.sampled_from(NAMES), size=st.integers(1, 6))
+    def change_topic(self, name, size):
+        old = self.sizes.pop(name, 0)
+        if size > old:
+            self.sizes[name] = size  # created, or grown
+        else:
+            self.lives[name] += 1  # deleted
+        self.world.change_topics(self.topics())
+
+    @rule()
+    def crash(self):
+        self.world.crash()
+
+    def pick(self, which):
+        clients = list(self.clients.values())
+        return clients[which % len(clients)] if clients else None
+
+    def say(self, client, is_lost=False, assignor=None):
+        answer = self.world.beat(client.member_id, client.epoch, **client.facts(assignor))
+        assert answer.error_code != Code.UNKNOWN_SERVER_ERROR
+        if answer.error_code == Code.GROUP_MAX_SIZE_REACHED:
+            client.owned, client.epoch, client.is_news = [], 0, True
+        elif not is_lost:
+            client.hear(answer)
+        else:
+            client.is_news = True
+        return answer.error_code
+
+    def members(self):
+        group = self.world.shard.ledger.groups.get("g")
+        return {} if group is None else group.saved.members
+
+    @invariant()
+    def replay_equals_live(self):
+        log, shard = self.world.log, self.world.shard
+        live = picture(shard)
+        assert picture(recovered(through_bytes(log), shard)) == live
+        for keep_tombstones in (True, False):
+            assert picture(recovered(compacted(log, keep_tombstones), shard)) == live
+
+    @invariant()
+    def a_reply_stands_behind_its_records(self):
+        kinds = [type(action) for action in self.world.actions if isinstance(action, Append | Reply)]
+        assert kinds in ([], [Reply], [Append], [Append, Reply])
+
+    @invariant()
+    def no_partition_is_in_two_hands(self):
+        hands = [unit for member in self.members().values() for unit in member.holds()]
+        assert len(hands) == len(set(hands))
+        working = [unit for client in self.clients.values() for unit in client.owned]
+        assert len(working) == len(set(working))
+
+    @invariant()
+    def a_client_works_only_on_what_it_holds(self):
+        for client in self.clients.values():
+            member = self.members().get(client.member_id)
+            if member is not None:
+                units = self.world.shard.ledger.groups["g"].saved.units
+                assert {units.unit(*unit) for unit in client.owned} <= set(member.holds())
+
+    def teardown(self):
+        """Left alone, the clients converge, everything wanted has an owner, and then heartbeats write nothing."""
+        if not self.clients:
+            return
+        self.world.advance(SESSION_MS // 2)
+        for _ in range(12):
+            for client in self.clients.values():
+                self.say(client)
+        seated = [client for client in self.clients.values() if client.epoch > 0]
+        self.world.advance(SESSION_MS // 2)
+        for _ in range(3):
+            for client in seated:
+                self.say(client)
+        self.world.advance(SESSION_MS - 1)
+        for _ in range(8):
+            for client in seated:
+                self.say(client)
+        group = self.world.shard.ledger.groups["g"]
+        assert group.state_name() == "Stable"
+        wanted = {
+            (topic.id, partition)
+            for topic in self.topics()
+            if any(topic.name in client.wishes for client in seated)
+            for partition in range(topic.partitions)
+        }
+        assert {unit for client in seated for unit in client.owned} == wanted
+        written = len(self.world.log)
+        for client in seated:
+            self.say(client)
+        assert len(self.world.log) == written
+
+
+Membership.TestCase.settings = settings(
+    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_membership = Membership.TestCase
