@@ -23,17 +23,17 @@ def content(log):
 
 appends = st.tuples(st.just("append"), st.integers(0, 400))
 syncs = st.tuples(st.just("sync"), st.just(0))
-halves = st.tuples(st.just("half a sync, then crash"), st.integers(0, 6))  # of so many paths
-crashes = st.tuples(st.just("crash"), st.none() | st.integers(0, 700))
+power_cuts = st.tuples(st.integers(0, 3), st.none() | st.integers(0, 700))  # after a sync of so many paths, torn by so much
+crashes = st.tuples(st.just("crash"), st.lists(power_cuts, min_size=1, max_size=3))
 fulls = st.tuples(st.just("full"), st.integers(0, 500))
 
 
-FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0), ("sync", 0), ("sync", 0), ("crash", None)]
+FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0), ("sync", 0), ("sync", 0), ("crash", [(0, None)])]
 
 
 @settings(max_examples=1000, deadline=None)
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
-@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | halves | crashes | fulls, max_size=40))
+@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls, max_size=40))
 def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout, story):
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
@@ -52,17 +52,16 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
             disk.sync(log.unsynced_paths())
             durable = len(appended)
         else:
-            if what != "crash":
-                disk.sync(log.unsynced_paths()[:number])
-                number = None if number < 4 else 100
-            disk = disk.crash(number)
-            log = Log.open(disk, "t-0", layout)
-            found = content(log)
-            assert found == appended[: len(found)]
-            assert len(found) >= durable
-            appended = found
-            assert log.next_offset == len(found)
-            assert content(Log.open(disk, "t-0", layout)) == found
+            for paths, tear_bytes in number:  # the power goes again and again while the start syncs what it found
+                disk.sync(log.unsynced_paths()[:paths])
+                disk = disk.crash(tear_bytes)
+                log = Log.open(disk, "t-0", layout)
+                found = content(log)
+                assert found == appended[: len(found)]
+                assert durable <= len(found) == log.next_offset
+            disk.sync(log.unsynced_paths())
+            assert content(Log.open(disk.crash(), "t-0", layout)) == found
+            appended, durable = found, len(found)
     assert content(log) == appended
 
 
@@ -94,6 +93,15 @@ def test_a_changed_byte_in_the_last_segment_ends_the_log_before_its_batch(positi
         return  # the leader epoch, which the CRC does not cover
     disk.append("t-0/00000000000000000000.log", at, bytes([batches[1][position] ^ 0x55]))
     assert content(Log.open(disk, "t-0")) == batches[:1]
+
+
+def test_a_log_ends_before_a_batch_whose_offsets_do_not_ascend():
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0")
+    first = append(log, b"one", count=3)
+    disk.append("t-0/00000000000000000000.log", len(first), first)
+    log = Log.open(disk, "t-0")
+    assert (content(log), log.next_offset) == ([first], 3)
 
 
 def test_segments_behind_a_torn_one_are_thrown_away():

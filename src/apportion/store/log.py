@@ -42,7 +42,8 @@ class Log:
     def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
         """The log in `directory`, or an empty one, after whatever a crash left half written is cut away.
 
-        What it holds then is readable but not yet known to be durable: sync `unsynced_paths` first. Damaged, DiskError.
+        What it holds then is readable but not yet known to be durable, nor is what was cut away for ever gone: sync
+        `unsynced_paths` before the first append, and before anybody is shown anything. Damaged, DiskError.
         """
         return cls(disk, directory, settings or LogSettings())
 
@@ -139,7 +140,9 @@ class Log:
             if lost is not None:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, lost.start)
-        return Log(self._disk, self._directory, self._settings)
+        log = Log(self._disk, self._directory, self._settings)
+        log._unsynced[self._directory] = None
+        return log
 
     def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
         """`batch` is the first of a new segment, and the last segment takes no more."""

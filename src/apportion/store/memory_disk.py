@@ -45,7 +45,7 @@ class _Content:
 
 
 class MemoryDisk:
-    """A disk in memory that knows what it would lose. `room_bytes` is how much more it takes before it is full; None: no end."""
+    """A disk in memory that knows what it would lose. `room_bytes`: what may still be appended before it is full; None: no end."""
 
     def __init__(self) -> None:
         self.room_bytes: int | None = None
@@ -71,13 +71,12 @@ class MemoryDisk:
     def append(self, path: str, at: int, data: Buffer) -> None:
         """See Disk. A full disk takes what fits and then refuses."""
         content = self._file(path, create=True)
-        more = at + len(data) - content.size_bytes
         if self.room_bytes is not None:
-            if more > self.room_bytes:
-                content.write(at, memoryview(data)[: len(data) - more + self.room_bytes])
+            if len(data) > self.room_bytes:
+                content.write(at, memoryview(data)[: self.room_bytes])
                 self.room_bytes = 0
                 raise DiskError(f"append {len(data)} bytes to", path, OSError(ENOSPC, "no space left"))
-            self.room_bytes -= max(0, more)
+            self.room_bytes -= len(data)
         content.write(at, data)
 
     def resize(self, path: str, size_bytes: int) -> None:
