@@ -293,7 +293,7 @@ SERVED = sorted(
     room
     for room, floor in FLOORS.items()
     if floor <= 5 and room not in ("columns", "client", "sim") and any(room_of(path) == room for path, _ in sources())
-) + [f"cli/{name}" for name in ("main", "serve") if (SOURCE / "cli" / f"{name}.py").exists()]
+) + [f"cli/{name}" for name in ("main", "serving") if (SOURCE / "cli" / f"{name}.py").exists()]
 
 
 @pytest.mark.parametrize("room", SERVED)
