@@ -1,0 +1,334 @@
+"""What a member must live through on any broker: played against ours in tests/client and against a real Kafka in tests/kafka.
+
+Each scenario takes `bootstrap`, the address of a broker whose sessions last some seconds, and makes a topic and a group of its own.
+"""
+
+from itertools import count
+from uuid import uuid4
+
+import pytest
+
+import apportion
+from apportion.client.cluster import EARLIEST, LATEST, Cluster, places_of
+from apportion.client.connection import Disconnected
+from apportion.client.session import Session
+from apportion.errors import Code, Refused
+from apportion.member.membership import State
+from apportion.topics import TopicPartition
+from apportion.wire.batch import decode_batch, encode_batch
+
+PATIENT_MS = 60_000
+numbers = count()
+
+
+class Cable(Cluster):
+    """A cluster behind a cable that can be pulled out."""
+
+    out = False
+
+    def _ask(self, address, request, timeout_ms, version):
+        if self.out:
+            raise Disconnected("the cable is out")
+        return super()._ask(address, request, timeout_ms, version)
+
+
+@pytest.fixture
+def cluster(bootstrap):
+    with_cable = Cable(bootstrap)
+    yield with_cable
+    with_cable.close()
+
+
+@pytest.fixture
+def topic(cluster):
+    return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
+
+
+@pytest.fixture
+def group():
+    return f"group-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def sessions(bootstrap, topic, group):
+    """Makes running sessions of the group, each with a cable of its own."""
+    running = []
+
+    def start(**settings):
+        session = Session(Cable(bootstrap), group, [topic.name], **settings)
+        session.start()
+        running.append(session)
+        return session
+
+    yield start
+    for session in running:
+        session.leave(timeout_ms=2_000)
+        session.cluster.close()
+
+
+def settled(session, partitions):
+    """The session owns that many partitions, all that it was offered, having adopted every target on the way."""
+    while True:
+        view = session.wait(
+            lambda view: (view.target is not None and view.target != view.owned) or done(view, partitions), PATIENT_MS
+        )
+        if done(view, partitions):
+            return view
+        assert view.target is not None and view.target != view.owned, view
+        session.adopt(view.lives, view.target)
+
+
+def done(view, partitions):
+    return view.state is State.STABLE and view.target == view.owned and len(view.owned) == partitions
+
+
+def follow(*sessions):
+    """One look at every session: what it is offered it adopts."""
+    for session in sessions:
+        view = session.status()
+        if view.target is not None and view.target != view.owned:
+            session.adopt(view.lives, view.target)
+
+
+def settle_together(*sessions, partitions):
+    """All sessions follow until each owns that many partitions."""
+    for _ in range(2_000):
+        follow(*sessions)
+        if all(done(session.status(), partitions) for session in sessions):
+            return
+        sessions[0].wait(lambda view: view.target is not None and view.target != view.owned, 50)
+    raise AssertionError([session.status() for session in sessions])
+
+
+def fill(cluster, topic, each):
+    """Every partition holds `each` records more."""
+    for place in places_of(topic):
+        records = [(b"key", b"%s %d" % (str(place).encode(), next(numbers)), ()) for _ in range(each)]
+        cluster.produce(place, encode_batch(records, timestamp_ms=1_000, compression=3))
+
+
+def test_a_member_joins_and_owns_everything_only_after_it_adopted(sessions, topic):
+    session = sessions()
+    view = session.wait(lambda view: bool(view.target), PATIENT_MS)
+    assert (view.state, view.owned, view.lives) == (State.RECONCILING, (), 1)
+    assert session.places(view.target) == places_of(topic)
+    session.adopt(view.lives, view.target)
+    assert session.status().owned == view.target
+    assert [event.what for event in session.history() if event.added] == ["offered", "adopted"]
+
+
+def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions):
+    first = sessions()
+    before = settled(first, 4)
+    second = sessions()
+    view = first.wait(lambda view: view.target != view.owned, PATIENT_MS)
+    assert len(view.target) == 2 and set(view.target) < set(before.owned)
+    assert len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
+    settle_together(first, second, partitions=2)
+    held = [*first.status().owned, *second.status().owned]
+    assert sorted(held) == sorted(before.owned)
+
+
+def test_a_member_that_leaves_gives_its_partitions_back(sessions):
+    first, second = sessions(), sessions()
+    settle_together(first, second, partitions=2)
+    assert second.leave()
+    settled(first, 4)
+    assert second.history()[-1].what == "left"
+
+
+def test_offsets_are_committed_and_read_as_a_member(sessions, cluster, topic, group):
+    session = sessions()
+    settled(session, 4)
+    places = places_of(topic)
+    assert session.committed(places) == dict.fromkeys(places)
+    session.commit({places[0]: 5, places[2]: 7})
+    assert session.committed(places) == {places[0]: 5, places[1]: None, places[2]: 7, places[3]: None}
+    session.leave()
+    assert cluster.committed(group, places[:1]) == {places[0]: 5}
+    with pytest.raises(Refused, match="no place now"):
+        session.commit({places[0]: 6})
+
+
+def test_a_commit_by_nobody_is_refused_while_the_group_has_members(sessions, cluster, topic, group):
+    settled(sessions(), 4)
+    with pytest.raises(Refused) as refusal:
+        cluster.commit(group, {places_of(topic)[0]: 1})
+    assert refusal.value.code is Code.UNKNOWN_MEMBER_ID
+
+
+def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(sessions, topic):
+    zombie, heir = sessions(), sessions()
+    settle_together(zombie, heir, partitions=2)
+    place = zombie.places(zombie.status().owned)[0]
+    zombie.commit({place: 3})
+    zombie.cluster.out = True
+    settled(heir, 4)
+    assert heir.committed([place]) == {place: 3}
+    heir.commit({place: 8})
+    assert len(zombie.status().owned) == 2  # it still believes
+    told = zombie.status()
+    zombie.cluster.out = False
+    with pytest.raises(Refused) as refusal:
+        zombie.commit({place: 4})
+    assert refusal.value.code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH, Code.STALE_MEMBER_EPOCH)
+    assert zombie.wait(lambda view: view.lives > told.lives, PATIENT_MS).owned == ()
+    assert [event.revoked for event in zombie.history() if event.what == "lost"] == [told.owned]
+    settle_together(zombie, heir, partitions=2)
+    assert heir.cluster.committed(heir.settings.group_id, [place]) == {place: 8}
+
+
+def test_a_short_cut_of_the_network_costs_nothing(sessions):
+    session = sessions()
+    before = settled(session, 4)
+    session.cluster.out = True
+    session.wait(lambda view: False, 1_500)
+    session.cluster.out = False
+    heard = before.last_accepted_ms
+    after = session.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
+    assert (after.lives, after.owned, after.state) == (1, before.owned, State.STABLE)
+
+
+def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(sessions):
+    other, first = sessions(instance_id="other"), sessions(instance_id="me")
+    settle_together(other, first, partitions=2)
+    before, mine = other.status(), first.status()
+    happened = other.history()
+    assert first.leave()
+    second = sessions(instance_id="me")
+    again = settled(second, 2)
+    assert (again.epoch, again.owned) == (mine.epoch, mine.owned)
+    assert again.member_id != mine.member_id
+    heard = before.last_accepted_ms
+    after = other.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
+    assert (after.epoch, after.owned, other.history()) == (before.epoch, before.owned, happened)
+
+
+def test_a_static_member_whose_host_was_lost_waits_for_its_own_place(sessions):
+    first = sessions(instance_id="me")
+    before = settled(first, 4)
+    first.cluster.out = True
+    assert settled(sessions(instance_id="me"), 4).owned == before.owned
+
+
+def test_logs_are_read_in_ranges_of_whole_batches(cluster, topic):
+    for _ in range(3):
+        fill(cluster, topic, each=10)
+    place = places_of(topic)[1]
+    offsets = [record.offset for batch in cluster.fetch_range(place, 12, 25) for record in decode_batch(batch)]
+    assert offsets == list(range(10, 30))
+    assert list(cluster.fetch_range(place, 20, 20)) == []
+    assert cluster.list_offsets(places_of(topic), EARLIEST) == dict.fromkeys(places_of(topic), 0)
+    assert cluster.list_offsets(places_of(topic), LATEST) == dict.fromkeys(places_of(topic), 30)
+    assert cluster.list_offsets([place], 1_001) == {place: -1}
+
+
+def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster, topic):
+    fill(cluster, topic, each=10)
+    place = places_of(topic)[0]
+    with pytest.raises(Refused, match=r"offset 40 of \[40, 50\) is not there; the log holds \[0, 10\)"):
+        list(cluster.fetch_range(place, 40, 50))
+    with pytest.raises(Refused, match=r"nothing came at offset 10 of \[5, 20\)"):
+        list(cluster.fetch_range(place, 5, 20, patience_ms=700))
+
+
+def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
+    place = places_of(topic)[0]
+    cluster.delete_topic(topic.name)
+    with pytest.raises(Refused) as refusal:
+        cluster.list_offsets([place], LATEST, patience_ms=10_000)
+    assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+    again = cluster.create_topic(topic.name, 1)
+    assert again.id != topic.id
+    with pytest.raises(Refused) as refusal:
+        cluster.leader(place, fresh=True)
+    assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
+
+
+def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, topic):
+    session = sessions()
+    settled(session, 4)
+    assert cluster.grow_topic(topic.name, 6).partitions == 6
+    view = settled(session, 6)
+    assert session.places(view.owned) == places_of(topic._replace(partitions=6))
+
+
+def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstrap, cluster, topic, group):
+    fill(cluster, topic, each=10)
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest") as consumer:
+        first = []
+        for record in consumer:
+            first.append(record)
+            if len(first) == 25:
+                break
+        consumer.commit()
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error") as consumer:
+        rest = []
+        while len(rest) < 15:
+            rest += consumer.poll(5_000)
+        assert consumer.poll(300) == []
+        partition = consumer.assignment[0]
+        assert (consumer.position(partition), len(consumer.assignment)) == (10, 4)
+    seen = [(record.partition, record.offset) for record in first + rest]
+    assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
+    assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (topic.name, 1_000, b"key", ())
+
+
+def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, cluster, topic, group):
+    told = []
+
+    def listener(who, what):
+        return lambda partitions: told.append((who, what, len(partitions)))
+
+    def consumer(who):
+        callbacks = {name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")}
+        return apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **callbacks)
+
+    first = consumer("first")
+    while len(first.assignment) < 4:
+        first.poll(100)
+    second = consumer("second")
+    while (len(first.assignment), len(second.assignment)) != (2, 2):
+        first.poll(100)
+        second.poll(100)
+    second.close()
+    while len(first.assignment) < 4:
+        first.poll(100)
+    first.close()
+    assert told == [
+        ("first", "on_assigned", 4),
+        ("first", "on_revoked", 2),
+        ("second", "on_assigned", 2),
+        ("second", "on_revoked", 2),
+        ("first", "on_assigned", 2),
+        ("first", "on_revoked", 4),
+    ]
+
+
+def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootstrap, cluster, topic, group):
+    fill(cluster, topic, each=3)
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", auto_commit=True) as consumer:
+        seen = 0
+        while seen < 12:
+            seen += len(consumer.poll(5_000))
+    assert cluster.committed(group, places_of(topic)) == dict.fromkeys(places_of(topic), 3)
+
+
+def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(bootstrap, topic, group):
+    with (
+        apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error") as consumer,
+        pytest.raises(Refused, match="auto_offset_reset is 'error'"),
+    ):
+        for _ in range(100):
+            consumer.poll(1_000)
+
+
+def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, topic, group):
+    with apportion.Consumer(bootstrap, group, topics=[topic.name]) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        consumer.commit({TopicPartition(topic.name, 1): 41})
+        assert consumer.committed([TopicPartition(topic.name, 1), TopicPartition(topic.name, 2)]) == {
+            TopicPartition(topic.name, 1): 41,
+            TopicPartition(topic.name, 2): None,
+        }
