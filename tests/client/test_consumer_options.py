@@ -1,0 +1,40 @@
+"""Options of a Consumer that are unclear are refused with one sentence, before anything is connected."""
+
+import pytest
+
+from apportion import Consumer
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"auto_offset_rest": "latest"}, "unknown option 'auto_offset_rest': did you mean 'auto_offset_reset'?"),
+        ({"xyz": 1}, "unknown option 'xyz': options are client_id, instance_id"),
+        ({"auto_offset_reset": "smallest"}, "auto_offset_reset must be one of earliest, latest, error, not 'smallest'"),
+        ({"auto_commit": "yes"}, "auto_commit must be True or False, not 'yes'"),
+        ({"max_poll_records": 0}, "max_poll_records must be a positive whole number, not 0"),
+        ({"max_poll_interval_ms": True}, "max_poll_interval_ms must be a positive whole number, not True"),
+        ({"on_lost": 3}, "on_lost must be a function of the partitions, not 3"),
+        ({"auto_commit_interval_ms": 100}, "auto_commit_interval_ms says nothing while auto_commit is off"),
+    ],
+)
+def test_an_unclear_option_is_refused_with_the_remedy(options, sentence):
+    with pytest.raises(ValueError) as refusal:
+        Consumer("localhost:1", "g", **options)
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize("group_id", ["", "  ", None])
+def test_a_consumer_is_always_a_member_of_a_group(group_id):
+    with pytest.raises(ValueError, match="group_id must be a name"):
+        Consumer("localhost:1", group_id)
+
+
+def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
+    with Consumer("localhost:1", "g") as consumer:
+        with pytest.raises(RuntimeError, match="subscribe to topics before you poll"):
+            consumer.poll()
+        with pytest.raises(ValueError, match="one or more names"):
+            consumer.subscribe([])
+    with pytest.raises(RuntimeError, match="closed"):
+        consumer.poll()
