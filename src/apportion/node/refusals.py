@@ -28,11 +28,14 @@ Shape = Callable[[Any, int, Code], Any]
 
 
 def refusal(asked: Arrived, code: Code) -> Any:
-    """The response to `asked` in which everything failed with `code`; None where no response is expected."""
+    """The response to `asked` in which everything failed with `code`; None where no response is expected.
+
+    A group's request has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members do not understand.
+    """
     kind = type(asked.request)
     if kind in REFUSALS:
         ask = Ask(asked.ticket, asked.request, asked.version, asked.caller, asked.fresh)
-        return REFUSALS[kind](ask, Refused(code))
+        return REFUSALS[kind](ask, Refused(Code.COORDINATOR_NOT_AVAILABLE if code == Code.KAFKA_STORAGE_ERROR else code))
     return SHAPES[kind](asked.request, asked.version, code)
 
 

@@ -1,0 +1,162 @@
+"""The law of the node: whatever was acknowledged survives any crash, and nobody is told of anything that may not."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import Code
+from apportion.wire.batch import decode_batch, split_batches
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+PARTITIONS = 2
+GROUPS = ("g", "h")
+
+deeds = st.one_of(
+    st.tuples(st.just("produce"), st.integers(0, PARTITIONS - 1), st.integers(1, 3)),
+    st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.integers(0, 99)),
+    st.tuples(st.just("read"), st.sampled_from(GROUPS), st.integers(0, PARTITIONS - 1)),
+    st.tuples(st.just("flush"), st.none(), st.none()),
+    st.tuples(st.just("fail"), st.none(), st.none()),
+    st.tuples(st.just("crash"), st.none(), st.sampled_from([None, 0, 1, 50, 10_000])),
+)
+
+
+class World:
+    """A broker's lives, what its clients asked in the present one, and what they were told in any."""
+
+    def __init__(self, kit):
+        self.kit = kit
+        self.play = kit.Play(**{"log.segment.bytes": 400})
+        self.play.create("t", PARTITIONS)
+        self.sent = 0
+        self.acknowledged = {}  # (partition, offset) -> value
+        self.asked_produce = {}  # ticket -> partition, values
+        self.asked_commit = {}  # ticket -> group, offset
+        self.asked_read = {}  # ticket -> partition
+        self.commits = {group: [] for group in GROUPS}  # every offset asked for, in order, and whether it was acknowledged
+
+    def produce(self, partition, count):
+        values = [b"%d" % (self.sent + n) for n in range(count)]
+        self.sent += count
+        ticket = self.play.ask(self.kit.produce("t", self.kit.batch(*values), partition), 12)
+        self.asked_produce[ticket] = partition, values
+
+    def commit(self, group, offset):
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
+        ticket = self.play.ask(OffsetCommitRequest(group_id=group, topics=(topic,)), 9)
+        entry = [offset, False]
+        self.commits[group].append(entry)
+        self.asked_commit[ticket] = entry
+
+    def read(self, group, partition):
+        """Whatever a reader is shown now must be there for ever, so it counts as acknowledged."""
+        self.asked_read[self.play.ask(self.kit.fetch("t", partition=partition), 12)] = partition
+
+    def note_records(self, partition, answer):
+        if answer.error_code == Code.KAFKA_STORAGE_ERROR:
+            return
+        for view in split_batches(answer.responses[0].partitions[0].records):
+            for record in decode_batch(view):
+                place = partition, record.offset
+                assert self.acknowledged.setdefault(place, record.value) == record.value
+
+    def hear(self):
+        """What the clients were told since the last time."""
+        for ticket in [each for each in self.asked_produce if each in self.play.answers]:
+            partition, values = self.asked_produce.pop(ticket)
+            said = self.play.answers[ticket].responses[0].partition_responses[0]
+            if said.error_code == Code.NONE:
+                for n, value in enumerate(values):
+                    assert self.acknowledged.setdefault((partition, said.base_offset + n), value) == value
+        for ticket in [each for each in self.asked_commit if each in self.play.answers]:
+            entry = self.asked_commit.pop(ticket)
+            entry[1] = self.play.answers[ticket].topics[0].partitions[0].error_code == Code.NONE
+
+        for ticket in [each for each in self.asked_read if each in self.play.answers]:
+            self.note_records(self.asked_read.pop(ticket), self.play.answers[ticket])
+
+    def act(self, deed, first, second):
+        if deed in ("produce", "commit", "read"):
+            getattr(self, deed)(first, second)
+        elif deed == "crash":
+            self.hear()
+            self.play = self.play.crash(second)
+            self.asked_produce.clear()
+            self.asked_commit.clear()
+            self.asked_read.clear()
+        elif self.play.pending:
+            self.play.flush_once() if deed == "flush" else self.play.fail_flush()
+        self.hear()
+
+    def check(self):
+        """After one more crash everything that anybody was told is there."""
+        self.play = self.play.crash()
+        for partition in range(PARTITIONS):
+            found = {}
+            answer = self.play.call(self.kit.fetch("t", partition=partition, partition_max_bytes=1 << 20), 12)
+            offset = 0
+            while views := list(split_batches(answer.responses[0].partitions[0].records)):
+                for view in views:
+                    found |= {record.offset: record.value for record in decode_batch(view)}
+                offset = max(found) + 1
+                answer = self.play.call(self.kit.fetch("t", offset, partition), 12)
+            expected = {at: value for (where, at), value in self.acknowledged.items() if where == partition}
+            assert expected.items() <= found.items()
+            assert sorted(found) == list(range(len(found)))
+        for group, asked in self.commits.items():
+            fetch = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=None),))
+            topics = self.play.call(fetch, 9).groups[0].topics
+            last = topics[0].partitions[0].committed_offset if topics else None
+            told = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
+            possible = [offset for offset, _ in asked[told[-1] if told else 0 :]] + ([] if told else [None])
+            assert last in possible
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(deeds, max_size=30))
+def test_nothing_that_was_acknowledged_is_ever_lost(kit, history):
+    world = World(kit)
+    for deed in history:
+        world.act(*deed)
+    world.check()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["join", "leave", "crash", "time"])), max_size=15))
+def test_members_that_were_let_in_are_in_after_a_crash(kit, history):
+    play = kit.Play()
+    play.create("t", 4)
+    epochs = {}
+    for member, deed in history:
+        if deed == "crash":
+            play = play.crash()
+        elif deed == "time":
+            play.sleep(500)
+        else:
+            epoch = {"join": epochs.get(member, 0), "leave": -1}[deed]
+            said = ConsumerGroupHeartbeatRequest(
+                group_id="g",
+                member_id=member,
+                member_epoch=epoch,
+                rebalance_timeout_ms=60_000,
+                subscribed_topic_names=("t",) if epoch == 0 else None,
+                topic_partitions=() if epoch == 0 else None,
+            )
+            answer = play.call(said)
+            if answer.error_code == Code.NONE:
+                epochs[member] = answer.member_epoch
+            else:
+                assert member not in epochs
+                assert answer.error_code in (Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
+            if deed == "leave":
+                epochs.pop(member, None)
+    play = play.crash()
+    for member, epoch in epochs.items():
+        answer = play.call(ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, member_epoch=epoch))
+        assert answer.error_code == Code.NONE

@@ -1,0 +1,155 @@
+"""Groups through the node: their shards, their log, and answers that never run ahead of the disk."""
+
+from apportion.coord.placement import shard_of
+from apportion.errors import Code
+from apportion.machine import Arrived, Caller, Reply, Ticket
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+
+def join(group_id, member_id="m", topics=("t",)):
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=topics,
+        topic_partitions=(),
+    )
+
+
+def commit(group_id, offset, member_id="", epoch=-1):
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
+    return OffsetCommitRequest(group_id=group_id, member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,))
+
+
+def committed(play, *group_ids):
+    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids)
+    answer = play.call(OffsetFetchRequest(groups=groups), 9)
+    return {
+        group.group_id: [each.committed_offset for topic in group.topics for each in topic.partitions] for group in answer.groups
+    }
+
+
+def test_a_member_joins_only_when_its_records_are_durable(play):
+    play.create("t", 3)
+    ticket = play.ask(join("g"))
+    assert ticket not in play.answers
+    play.flush()
+    answer = play.answers[ticket]
+    assert (answer.error_code, answer.member_epoch) == (Code.NONE, 1)
+    assert [each.partitions for each in answer.assignment.topic_partitions] == [(0, 1, 2)]
+
+
+def test_a_view_waits_for_what_it_would_show(play):
+    play.create("t")
+    play.call(commit("g", 1), 9)
+    play.ask(commit("g", 2), 9)
+    view = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    assert view not in play.answers
+    play.flush_once()
+    assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
+
+
+def test_another_shards_view_does_not_wait(play):
+    play.create("t")
+    play.call(commit("g", 1), 9)
+    other = next(name for name in "hijk" if shard_of(name, 50) != shard_of("g", 50))
+    play.call(commit(other, 5), 9)
+    play.ask(commit("g", 2), 9)
+    view = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=other, topics=None),)), 9)
+    assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
+
+
+def test_groups_and_offsets_are_there_after_a_crash(play):
+    play.create("t", 2)
+    first = play.call(join("g"))
+    play.call(commit("g", 7, first.member_id, first.member_epoch), 9)
+    play.call(commit("simple", 3), 9)
+    play = play.crash()
+    assert committed(play, "g", "simple", "none") == {"g": [7], "simple": [3], "none": []}
+    steady = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    assert play.call(steady).error_code == Code.NONE
+
+
+def test_a_member_that_falls_silent_is_put_out(kit):
+    play = kit.Play(**{"group.consumer.session.timeout.ms": 6000})
+    play.create("t")
+    play.call(join("g"))
+    play.sleep(6000)
+    play.flush()
+    steady = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    assert play.call(steady).error_code == Code.UNKNOWN_MEMBER_ID
+
+
+def test_requests_over_several_groups_are_joined_in_their_order(play):
+    play.create("t")
+    names = [f"group-{n}" for n in range(8)]
+    for n, name in enumerate(names):
+        play.call(commit(name, n), 9)
+    assert committed(play, *reversed(names)) == {name: [n] for n, name in enumerate(names)}
+    listed = play.call(ListGroupsRequest()).groups
+    assert sorted(group.group_id for group in listed) == names
+    described = play.call(ConsumerGroupDescribeRequest(group_ids=tuple(names[:3]))).groups
+    assert [group.group_id for group in described] == names[:3]
+    deleted = play.call(DeleteGroupsRequest(groups_names=("no", *names[:2]))).results
+    assert [(each.group_id, each.error_code) for each in deleted] == [
+        ("no", Code.GROUP_ID_NOT_FOUND),
+        (names[0], Code.NONE),
+        (names[1], Code.NONE),
+    ]
+
+
+def test_requests_over_no_group_are_answered(play):
+    assert play.call(ListGroupsRequest()).groups == ()
+    assert play.call(DeleteGroupsRequest(groups_names=())).results == ()
+    assert play.call(ConsumerGroupDescribeRequest(group_ids=())).groups == ()
+
+
+def test_members_learn_of_new_partitions_only_when_these_are_durable(play):
+    topic_id = play.create("t")
+    play.call(join("g"))
+    play.create("u")
+    subscribe = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=1, subscribed_topic_names=("t", "u"), topic_partitions=()
+    )
+    answer = play.call(subscribe)
+    assert len(answer.assignment.topic_partitions) == 2
+    assert any(each.topic_id == topic_id for each in answer.assignment.topic_partitions)
+
+
+def test_a_failed_flush_reloads_the_shard_without_what_was_lost(play):
+    play.create("t")
+    play.call(commit("g", 1), 9)
+    lost = [play.ask(commit("g", 2), 9), play.ask(commit("g", 3), 9)]
+    view = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    play.fail_flush()
+    codes = [play.answers[ticket].topics[0].partitions[0].error_code for ticket in lost]
+    assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
+    assert play.answers[view].groups[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
+    assert committed(play, "g") == {"g": [1]}
+    play.call(commit("g", 4), 9)
+    assert committed(play.crash(), "g") == {"g": [4]}
+
+
+def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
+    play.create("t")
+    play.call(commit("g", 1), 9)
+    nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
+    try:
+        play.node.step(nonsense, play.now)
+        raise AssertionError("the step should have failed")
+    except Exception as error:
+        actions = play.node.give_up(nonsense, error, play.now)
+    replies = [action for action in actions if isinstance(action, Reply)]
+    assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [(99, Code.UNKNOWN_SERVER_ERROR)]
+    assert committed(play, "g") == {"g": [1]}

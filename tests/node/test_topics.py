@@ -1,0 +1,225 @@
+"""Topics come, grow and go; versions, features and coordinators are as Kafka says them."""
+
+import pytest
+
+from apportion.errors import Code
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from apportion.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from apportion.wire.table import APIS
+
+
+def described(play, name, version=13, may_create=False):
+    request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create)
+    return play.call(request, version).topics[0]
+
+
+def created(play, name, count=1, factor=1, configs=(), assignments=(), validate_only=False):
+    topic = CreatableTopic(name=name, num_partitions=count, replication_factor=factor, configs=configs, assignments=assignments)
+    return play.call(CreateTopicsRequest(topics=(topic,), validate_only=validate_only)).topics[0]
+
+
+def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(play):
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    asked = play.ask(CreateTopicsRequest(topics=(topic,)))
+    read = play.ask(MetadataRequest(topics=None))
+    assert not {asked, read} & set(play.answers)
+    play.flush()
+    assert {asked, read} <= set(play.answers)
+
+
+def test_topics_are_there_after_a_crash_with_their_ids(play):
+    topic_id = play.create("t", 3)
+    found = described(play.crash(), "t")
+    assert (found.topic_id, len(found.partitions), found.error_code) == (topic_id, 3, Code.NONE)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"name": "t"}, Code.TOPIC_ALREADY_EXISTS),
+        ({"name": "a b"}, Code.INVALID_TOPIC_EXCEPTION),
+        ({"name": ""}, Code.INVALID_TOPIC_EXCEPTION),
+        ({"name": ".."}, Code.INVALID_TOPIC_EXCEPTION),
+        ({"name": "x" * 250}, Code.INVALID_TOPIC_EXCEPTION),
+        ({"name": "t_1.x"}, Code.INVALID_TOPIC_EXCEPTION),
+        ({"name": "n", "count": 0}, Code.INVALID_PARTITIONS),
+        ({"name": "n", "count": -2}, Code.INVALID_PARTITIONS),
+        ({"name": "n", "factor": 2}, Code.INVALID_REPLICATION_FACTOR),
+        ({"name": "n", "configs": (CreatableTopicConfig(name="no.such", value="1"),)}, Code.INVALID_CONFIG),
+        (
+            {
+                "name": "n",
+                "count": -1,
+                "factor": -1,
+                "assignments": (CreatableReplicaAssignment(partition_index=0, broker_ids=(2,)),),
+            },
+            Code.INVALID_REPLICA_ASSIGNMENT,
+        ),
+    ],
+)
+def test_topics_that_cannot_be_are_refused(play, said, code):
+    play.create("t")
+    play.create("t.1.x")
+    before = play.call(MetadataRequest(topics=None))
+    assert created(play, **said).error_code == code
+    assert play.call(MetadataRequest(topics=None)) == before
+
+
+def test_defaults_assignments_and_trials(kit):
+    play = kit.Play(num_partitions=4)
+    assert created(play, "trial", validate_only=True).error_code == Code.NONE
+    assert described(play, "trial").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert created(play, "usual", -1, -1).num_partitions == 4
+    by_hand = tuple(CreatableReplicaAssignment(partition_index=n, broker_ids=(1,)) for n in range(2))
+    assert created(play, "by_hand", -1, -1, assignments=by_hand).num_partitions == 2
+
+
+def test_a_topic_twice_in_one_request_is_made_not_once(play):
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    answer = play.call(CreateTopicsRequest(topics=(topic, topic)))
+    assert [each.error_code for each in answer.topics] == [Code.INVALID_REQUEST] * 2
+
+
+def test_metadata_makes_a_topic_only_where_request_and_settings_allow_it(kit):
+    play = kit.Play(num_partitions=2)
+    assert described(play, "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert described(play, "a b", may_create=True).error_code == Code.INVALID_TOPIC_EXCEPTION
+    made = described(play, "t", may_create=True)
+    assert (made.error_code, len(made.partitions)) == (Code.NONE, 2)
+    assert described(play, "old", version=3, may_create=True).error_code == Code.NONE
+    strict = kit.Play(auto_create_topics_enable=False)
+    assert described(strict, "t", may_create=True).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(play, kit):
+    topic_id = play.create("t")
+    play.call(kit.produce("t", kit.batch(b"a")), 12)
+    deletion = play.ask(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    assert play.disk.list_dir(f"topics/{topic_id.hex()}") == ("t-0",)
+    play.flush()
+    assert play.answers[deletion].responses[0].error_code == Code.NONE
+    assert play.disk.list_dir("topics") == ()
+    assert described(play.crash(), "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(play, kit):
+    play.ask(CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)))
+    play.ask(kit.produce("t", kit.batch(b"a")), 12)
+    next_life = play.crash(tear_bytes=0)
+    assert next_life.disk.list_dir("topics") == ()
+
+
+def test_topics_are_deleted_by_name_or_by_id(play):
+    topic_id = play.create("t")
+    by_name = DeleteTopicsRequest(topic_names=("u",))
+    assert play.call(by_name, 5).responses[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    both = DeleteTopicState(name="t", topic_id=topic_id)
+    assert play.call(DeleteTopicsRequest(topics=(both,))).responses[0].error_code == Code.INVALID_REQUEST
+    by_id = DeleteTopicsRequest(topics=(DeleteTopicState(topic_id=topic_id),))
+    assert play.call(by_id).responses[0].name == "t"
+    assert play.call(by_id).responses[0].error_code == Code.UNKNOWN_TOPIC_ID
+
+
+def test_partitions_are_added_and_never_taken_away(play):
+    play.create("t", 2)
+
+    def grown(count):
+        topic = CreatePartitionsTopic(name="t", count=count, assignments=None)
+        return play.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
+
+    assert [grown(2), grown(1), grown(5)] == [Code.INVALID_PARTITIONS, Code.INVALID_PARTITIONS, Code.NONE]
+    assert len(described(play.crash(), "t").partitions) == 5
+
+
+def test_metadata_by_id_and_of_everything(play):
+    topic_id = play.create("t")
+    by_id = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=topic_id),))
+    assert play.call(by_id).topics[0].name == "t"
+    unknown = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=bytes(15) + b"x"),))
+    assert play.call(unknown).topics[0].error_code == Code.UNKNOWN_TOPIC_ID
+    assert [topic.name for topic in play.call(MetadataRequest(topics=None)).topics] == ["t"]
+    assert [topic.name for topic in play.call(MetadataRequest(topics=()), 0).topics] == ["t"]
+    assert play.call(MetadataRequest(topics=()), 1).topics == ()
+    brokers = play.call(MetadataRequest(topics=())).brokers
+    assert [(each.node_id, each.host, each.port) for each in brokers] == [(1, "here", 9092)]
+
+
+def test_the_cluster_keeps_its_id(play):
+    first = play.call(DescribeClusterRequest(endpoint_type=1))
+    assert len(first.cluster_id) == 22
+    assert play.crash().call(DescribeClusterRequest(endpoint_type=1)) == first
+
+
+def test_features_that_start_at_0_are_said_from_version_4_on(play):
+    old, new = play.call(ApiVersionsRequest(), 3), play.call(ApiVersionsRequest(), 4)
+    assert [each.name for each in old.supported_features] == []
+    assert [(each.name, each.min_version, each.max_version) for each in new.supported_features] == [("group.version", 0, 1)]
+    assert [(each.name, each.max_version_level) for each in old.finalized_features] == [("group.version", 1)]
+    assert {key.api_key: (key.min_version, key.max_version) for key in new.api_keys}[0] == (0, 13)
+    assert sorted(key.api_key for key in new.api_keys) == sorted(APIS)
+
+
+def test_groups_are_coordinated_here_and_transactions_nowhere(play):
+    found = play.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
+    assert [(each.key, each.node_id, each.host, each.port, each.error_code) for each in found] == [
+        ("g", 1, "here", 9092, Code.NONE),
+        ("h", 1, "here", 9092, Code.NONE),
+    ]
+    assert len(described(play, "__consumer_offsets").partitions) == 50
+    assert described(play, "__consumer_offsets").is_internal
+    refused = play.call(FindCoordinatorRequest(key="t", key_type=1), 3)
+    assert (refused.error_code, refused.error_message) == (
+        Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "this broker has no transactions yet",
+    )
+
+
+def test_settings_are_described_by_name(kit):
+    play = kit.Play(num_partitions=7)
+    config = CreatableTopicConfig(name="retention.ms", value="1000")
+    created(play, "t", configs=(config,))
+
+    def settings(kind, name, *keys):
+        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys or None)
+        result = play.call(DescribeConfigsRequest(resources=(resource,))).results[0]
+        return result.error_code, [(each.name, each.value, each.config_source) for each in result.configs]
+
+    assert settings(2, "t", "retention.ms", "segment.bytes") == (
+        Code.NONE,
+        [("retention.ms", "1000", 1), ("segment.bytes", "1073741824", 5)],
+    )
+    assert settings(4, "1", "num.partitions") == (Code.NONE, [("num.partitions", "7", 4)])
+    assert settings(2, "u") == (Code.UNKNOWN_TOPIC_OR_PARTITION, [])
+    assert settings(8, "1")[0] == Code.INVALID_REQUEST
+
+
+def test_a_failed_flush_takes_back_the_topic_that_it_was_about(play):
+    play.create("t")
+    topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
+    ticket = play.ask(CreateTopicsRequest(topics=(topic,)))
+    play.fail_flush()
+    assert play.answers[ticket].topics[0].error_code == Code.KAFKA_STORAGE_ERROR
+    assert [each.name for each in play.call(MetadataRequest(topics=None)).topics] == ["t"]
+    play.create("u")
+    assert [each.name for each in play.crash().call(MetadataRequest(topics=None)).topics] == ["t", "u"]
+
+
+@pytest.mark.parametrize(("key", "version"), [(key, version) for key, api in APIS.items() for version in api.versions])
+def test_every_api_answers_an_empty_request_in_every_version(play, key, version):
+    request = APIS[key].request()
+    ticket = play.ask(request, version)
+    play.flush()
+    play.sleep(1000)
+    assert ticket in play.answers, f"{APIS[key].name} v{version} was not answered"
+    assert not play.notes
