@@ -69,8 +69,6 @@ def write_onto(parts: list[Part], value: Any, version: int) -> None:
 
 def joined(parts: list[Part]) -> list[Part]:
     """The same bytes with neighbouring short parts made one."""
-    if sum(map(len, parts)) < JOINED_BELOW:
-        return [b"".join(parts)]
     out: list[Part] = []
     short: list[Part] = []
     for part in parts:

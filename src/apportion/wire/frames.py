@@ -3,10 +3,10 @@
 A request's header has version 1, or version 2 (with tagged fields) before a flexible message; a response's 0, or 1.
 """
 
-from struct import Struct
+from struct import Struct, error
 
 from apportion.errors import DecodeError
-from apportion.wire.codec import Buffer, Part, joined
+from apportion.wire.codec import JOINED_BELOW, Buffer, Part, joined
 from apportion.wire.reading import skip_tags
 from apportion.wire.source import Malformed
 
@@ -57,18 +57,17 @@ class Frames:
         return len(self._rest)
 
 
-def request_key(frame: Buffer) -> tuple[int, int, int]:
-    """The API key, the version and the correlation id of a request."""
-    if len(frame) < _REQUEST.size:
-        raise DecodeError(f"a request of {len(frame)} bytes is shorter than its header")
-    key, version, correlation_id, _ = _REQUEST.unpack_from(frame)
-    return key, version, correlation_id
+def request_header(frame: Buffer) -> tuple[int, int, int, int]:
+    """The API key, the version, the correlation id and the size of the client id of a request."""
+    try:
+        return _REQUEST.unpack_from(frame)
+    except error:
+        raise DecodeError(f"a request of {len(frame)} bytes is shorter than its header") from None
 
 
-def request_caller(frame: Buffer, flexible: bool) -> tuple[str, int]:
-    """The client id of a request ("" for null), and where its body begins."""
-    size = _REQUEST.unpack_from(frame)[3]
-    end = _REQUEST.size + max(size, 0)
+def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
+    """The client id of a request ("" for null), which has that size, and where its body begins."""
+    end = _REQUEST.size + size if size > 0 else _REQUEST.size
     if size < -1 or end > len(frame):
         raise DecodeError(f"a request's header says that its client id has {size} bytes")
     try:
@@ -85,8 +84,8 @@ def after_tags(frame: Buffer, position: int) -> int:
         return skip_tags(frame, position + 1, len(frame), count) if count else position + 1
     except IndexError:
         raise DecodeError("a header's tagged fields end too soon") from None
-    except Malformed as error:
-        raise DecodeError(f"a header's tagged fields are wrong: {error}") from None
+    except Malformed as fault:
+        raise DecodeError(f"a header's tagged fields are wrong: {fault}") from None
 
 
 def framed_request(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes) -> bytes:
@@ -98,11 +97,11 @@ def framed_request(key: int, version: int, correlation_id: int, client_id: str |
 
 
 def framed_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
-    """A response with its header and its length; `parts` begins with a place that is free for them."""
-    size = sum(map(len, parts)) - len(parts[0]) + 4 + flexible
+    """A response with its header and its length; `parts` begins with an empty one, which makes room for them."""
+    size = sum(map(len, parts)) + 4 + flexible
     header = _RESPONSE.pack(size, correlation_id)
     parts[0] = header + b"\0" if flexible else header
-    return joined(parts)
+    return [b"".join(parts)] if size < JOINED_BELOW else joined(parts)
 
 
 def response_body(frame: Buffer, flexible: bool) -> tuple[int, int]:

@@ -127,23 +127,21 @@ class _Reader(Source):
             self.add(f"raise Malformed(f'it says {{{presence}}} where 1 is a value and {null} is null')")
 
     def length(self, field: Field, target: str) -> str:
-        """A name for the length that comes next; null is dealt with and what is added now stands where there is a value."""
+        """The length that comes next, as an expression; null is dealt with and what is added now stands where there is a value."""
         size = self.fresh("n")
         if self.flexible:
             self.fixed("B", size)
-            with self.block(f"if {size} > 127:"):
-                self.add(f"{size}, p = more(b, p, {size})")
-            self.add(f"{size} -= 1")
+            self.add(f"if {size} > 127: {size}, p = more(b, p, {size})")
         else:
             self.fixed("h" if field.kind == "string" else "i", size)
-        with self.block(f"if {size} < 0:"):
-            if field.is_nullable(self.version):
+        with self.block(f"if not {size}:" if self.flexible else f"if {size} < 0:"):
+            if not field.is_nullable(self.version):
+                self.add("raise Malformed('it is null')")
+            else:
                 if not self.flexible:
                     self.add(f"if {size} != -1: raise short({size}, end - p)")
                 self.add(f"{target} = None")
-            else:
-                self.add("raise Malformed('it is null')")
-        return size
+        return f"{size} - 1" if self.flexible else size
 
     def run_of_bytes(self, field: Field, target: str) -> None:
         """`target` becomes a string, or a view of bytes, or null."""
@@ -155,17 +153,18 @@ class _Reader(Source):
 
     def array(self, field: Field, target: str) -> None:
         """`target` becomes a tuple, or null."""
-        count = self.length(field, target)
+        size, count = self.length(field, target), self.fresh("c")
         element = field.element
         with self.unless_null(field):
+            self.add(f"{count} = {size}")
             if isinstance(element, Field):
-                size = smallest_field(element, self.version, self.flexible)
+                least = smallest_field(element, self.version, self.flexible)
             else:
-                size = smallest_size(fields_of(field), self.version, self.flexible)
-            assert size > 0, f"an element of {field.name} takes no bytes"
-            self.add(f"if {count} * {size} > end - p: raise short({count}, end - p)")
+                least = smallest_size(fields_of(field), self.version, self.flexible)
+            assert least > 0, f"an element of {field.name} takes no bytes"
+            self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
             if isinstance(element, Field) and element.kind in INTEGERS:
-                self.numbers(FORMATS[element.kind], size, count, target)
+                self.numbers(FORMATS[element.kind], least, count, target)
             else:
                 self.elements(element, count, target)
 

@@ -12,7 +12,7 @@ from apportion.wire.frames import (
     framed_request,
     framed_response,
     request_caller,
-    request_key,
+    request_header,
     response_body,
 )
 from apportion.wire.messages import (
@@ -111,7 +111,7 @@ def api_of(request_class: Any) -> Api:
 
 def decode_request(frame: Buffer) -> Incoming:
     """The request in `frame`; its bytes and records are views of it. DecodeError says what is wrong with it."""
-    key, version, correlation_id = request_key(frame)
+    key, version, correlation_id, client_size = request_header(frame)
     api = APIS.get(key)
     if api is None:
         raise DecodeError(f"a request has API key {key}, which is unknown here")
@@ -119,7 +119,7 @@ def decode_request(frame: Buffer) -> Incoming:
         if key == API_VERSIONS:
             return Incoming(api, version, correlation_id, "", None)
         raise DecodeError(f"{api.name} has versions {api.versions[0]} to {api.versions[-1]} here, and a request has {version}")
-    client_id, offset = request_caller(frame, version >= api.flexible)
+    client_id, offset = request_caller(frame, client_size, version >= api.flexible)
     return Incoming(api, version, correlation_id, client_id, read_whole(api.request, version, frame, offset))
 
 
