@@ -46,7 +46,9 @@ def decode_value(key: Any, data: Buffer) -> Any:
 
 def _usual_version(value: Any) -> int:
     newest: int = value.__versions__[-1]
-    plain = PLAIN_VERSIONS.get(value.__class__, newest)
+    plain = PLAIN_VERSIONS.get(value.__class__)
+    if plain is None:
+        return newest
     is_plain = all(getattr(value, field.name) == field.default for field in value.__fields__ if field.tag is not None)
     return plain if is_plain else newest
 
