@@ -153,3 +153,11 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
     replies = [action for action in actions if isinstance(action, Reply)]
     assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [(99, Code.UNKNOWN_SERVER_ERROR)]
     assert committed(play, "g") == {"g": [1]}
+
+
+def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):
+    lost = play.ask(commit("g", 1), 9)
+    play.fail_flush()
+    assert play.answers[lost].topics[0].partitions[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
+    play.call(commit("g", 2), 9)
+    assert committed(play.crash(), "g") == {"g": [2]}

@@ -116,6 +116,14 @@ class Coordinators:
         self._seated(partition.index, partition, now)
         return list(seat.parked.values())
 
+    def close(self) -> list[Arrived]:
+        """There are no shards any more; the requests that they had parked."""
+        parked = [asked for seat in self._seats.values() for asked in seat.parked.values()]
+        for index in self._seats:
+            self._broker.deadlines.disarm(("shard", index))
+        self._seats.clear()
+        return parked
+
     def partitions_of(self, request: Any) -> list[Partition]:
         """The partitions of the shards that the request concerns, if they are there."""
         split = SPLITS.get(type(request))

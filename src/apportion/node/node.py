@@ -13,7 +13,7 @@ from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note
 from apportion.node.broker import Address, Broker, Handler
 from apportion.node.coordinators import Coordinators
 from apportion.node.handlers import admin, cluster, configs, fetch, offsets, produce, producer_ids
-from apportion.node.journal import Held, Journal, Writer
+from apportion.node.journal import Held, Journal
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.refusals import refusal
 from apportion.node.settings import BrokerSettings
@@ -22,6 +22,7 @@ from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
 from apportion.store.disk import Disk, DiskError
 from apportion.store.log import LogSettings
+from apportion.topics import Topic
 
 HANDLERS: dict[type, Handler] = {
     request: handler
@@ -185,24 +186,34 @@ class Node:
         lost, answers = self._broker.journal.failed()
         for held in answers:
             self._send(held if held.asked is None else held._replace(body=refusal(held.asked, Code.KAFKA_STORAGE_ERROR)))
+        if self._broker.registry in lost:
+            self._forget_topics(self._broker.registry.cut_back())
         for writer in lost:
-            self._cut_back(writer, now)
+            if type(writer) is Partition and self._broker.registry.topics.with_id(writer.topic.id) is not None:
+                self._cut_back(writer, now)
 
-    def _cut_back(self, writer: Writer, now: Instant) -> None:
-        if type(writer) is Partition:
-            writer.cut_back(now.wall_ms - self._broker.settings.producer_id_expiration_ms)
-            self._broker.waits.changed((writer.topic.id, writer.index))
-            if writer.topic.name == OFFSETS_TOPIC:
-                self._reload(writer, Code.COORDINATOR_NOT_AVAILABLE, now)
-        else:
-            self._broker.registry.cut_back()
+    def _forget_topics(self, never_made: list[Topic]) -> None:
+        """Topics that never reached the disk have no logs, and groups that had theirs in one are gone."""
+        for topic in never_made:
+            if topic.name == OFFSETS_TOPIC:
+                self._refuse(self._coordinators.close(), Code.COORDINATOR_NOT_AVAILABLE)
+            self._broker.partitions.drop(topic)
+
+    def _cut_back(self, partition: Partition, now: Instant) -> None:
+        partition.cut_back(now.wall_ms - self._broker.settings.producer_id_expiration_ms)
+        self._broker.waits.changed((partition.topic.id, partition.index))
+        if partition.topic.name == OFFSETS_TOPIC:
+            self._reload(partition, Code.COORDINATOR_NOT_AVAILABLE, now)
 
     def _is_answered(self, ticket: Ticket) -> bool:
         """True when this step has answered the request, or its answer waits for the disk."""
         return any(type(action) is Reply and action.ticket == ticket for action in self._out) or self._broker.journal.holds(ticket)
 
     def _reload(self, partition: Partition, code: Code, now: Instant) -> None:
-        for asked in self._coordinators.reload(partition, now):
+        self._refuse(self._coordinators.reload(partition, now), code)
+
+    def _refuse(self, parked: list[Arrived], code: Code) -> None:
+        for asked in parked:
             self._send(Held(asked.ticket, refusal(asked, code), asked))
 
 

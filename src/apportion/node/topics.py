@@ -108,11 +108,16 @@ class Registry:
             self._catalog.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
         self._wrote()
 
-    def cut_back(self) -> None:
-        """The topics are those that are on the disk."""
+    def cut_back(self) -> list[Topic]:
+        """The topics are those that are on the disk; those that never came there are told and waited for no more."""
+        before = self.topics
         self._doomed, self._dropping, self._last_ids = [], [], (0, 0)
         self._catalog = self._catalog.cut_back(self._durable_bytes)
         self._wrote()
+        lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
+        for topic in lost:
+            self._wake(topic)
+        return lost
 
     def checked(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
         """The topic as it would be created, of id `fresh`; nothing is created. Refused with Kafka's codes."""
@@ -173,8 +178,7 @@ class Registry:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
         self._catalog.delete(topic.name)
         self._doomed.append(topic)
-        for index in range(topic.partitions):
-            self._waits.changed((topic.id, index))
+        self._wake(topic)
         self._wrote()
 
     def grow(self, topic: Topic, count: int) -> None:
@@ -234,6 +238,10 @@ class Registry:
         dropped, self._dropping = self._dropping, []
         for topic in dropped:
             self._partitions.drop(topic)
+
+    def _wake(self, topic: Topic) -> None:
+        for index in range(topic.partitions):
+            self._waits.changed((topic.id, index))
 
     def _wrote(self) -> None:
         self.mark = self._journal.wrote(self)
