@@ -31,7 +31,7 @@ fulls = st.tuples(st.just("full"), st.integers(0, 500))
 FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0), ("sync", 0), ("sync", 0), ("crash", [(0, None)])]
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
 @given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls, max_size=40))
 def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout, story):

@@ -2,6 +2,7 @@
 
 import os
 import resource
+from concurrent.futures import ThreadPoolExecutor
 from errno import EFBIG, ENOENT, ENOSPC
 
 import pytest
@@ -120,6 +121,27 @@ def test_files_that_wait_for_a_sync_stay_open(tmp_path):
     disk.close()
 
 
+def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path):
+    disk = RealDisk(tmp_path, open_files=3)
+    logs = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
+    batches = [[] for _ in logs]
+    with ThreadPoolExecutor(1) as driver:
+        flush = driver.submit(disk.sync, ())
+        for i in range(600):
+            log, kept = logs[i % 6], batches[i % 6]
+            kept.append(append(log, b"%d" % i * 20))
+            assert bytes(log.read(log.next_offset - 1, 0, log.next_offset)) == kept[-1]
+            if flush.done():
+                flush.result()
+                flush = driver.submit(disk.sync, [path for log in logs for path in log.unsynced_paths()])
+        flush.result()
+    disk.sync(path for log in logs for path in log.unsynced_paths())
+    found = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
+    assert [[bytes(batch) for batch in log.batches(0)] for log in found] == batches
+    assert [log.cut_bytes for log in found] == [0] * 6
+    disk.close()
+
+
 def test_a_directory_has_one_user_at_a_time(tmp_path):
     one, other = RealDisk(tmp_path), RealDisk(tmp_path)
     one.claim()
@@ -182,5 +204,10 @@ def test_a_log_directory_that_cannot_be_made_is_named_and_the_log_stays_empty(tm
 def test_a_sync_that_fails_names_the_file(tmp_path):
     disk = RealDisk(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(DiskError, match=f"^cannot sync {tmp_path}/loop: Too many levels of symbolic links$"):
-        disk.sync(["loop"])
+    for i in range(3):
+        disk.append(f"f{i}", 0, b"x")
+    for paths in (["loop"], ["loop", "f0", "f1", "f2"], ["f0", "f1", "loop", "f2"]):
+        with pytest.raises(DiskError, match=f"^cannot sync {tmp_path}/loop: Too many levels of symbolic links$"):
+            disk.sync(paths)
+    assert [disk.is_synced(f"f{i}") for i in range(3)] == [True] * 3
+    disk.close()

@@ -71,7 +71,7 @@ def filled(kind, layout, wanted, flush_every):
         yield disk, log, [batch for batch, _ in appended], [records for _, records in appended]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes, st.data())
 def test_a_read_gives_the_whole_batches_that_a_plain_list_would(kind, layout, wanted, flush_every, data):
     with filled(kind, layout, wanted, flush_every) as (disk, log, batches, records):
@@ -91,7 +91,7 @@ def test_a_read_gives_the_whole_batches_that_a_plain_list_would(kind, layout, wa
             assert bytes(log.read(offset, max_bytes, before)) == expected
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes)
 def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted, flush_every):
     with filled(kind, layout, wanted, flush_every) as (_, log, _, records):
@@ -102,7 +102,7 @@ def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted
                 assert log.offset_at_time(time, before) == (found if found and found[0] < before else None)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(both_disks, layouts, wishes, flushes)
 def test_a_log_that_is_opened_again_is_the_log_that_was_closed(kind, layout, wanted, flush_every):
     with filled(kind, layout, wanted, flush_every) as (disk, _, batches, records):
