@@ -22,8 +22,8 @@ def execution_of(frame: DataFrame) -> Any:
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     execution = None
     if query_id:  # `frame` belongs to a clone of the session that started the query; what they share knows every query
-        running = spark._jsparkSession.sharedState().activeStreamingQueries()
-        execution = running.get(spark._jvm.java.util.UUID.fromString(query_id))
+        jvm: Any = spark._jvm
+        execution = spark._jsparkSession.sharedState().activeStreamingQueries().get(jvm.java.util.UUID.fromString(query_id))
     if execution is None:
         raise RuntimeError("apportion's writer works only as the function of writeStream.foreachBatch(...)")
     return execution

@@ -1,0 +1,93 @@
+"""A Spark application for the failure tests: the group's records into one Delta table, with gates where a test may hold it.
+
+A gate is a directory. While `<gate>/closed` exists, whoever comes to the gate leaves `<gate>/entered` and waits. The gate `reading`
+stands in the executors, after the writer has read its fences; the gate `written` in the driver, after the Delta commit and before
+Spark's own.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from apportion.spark import delta
+
+
+def pass_gate(gate):
+    """Returns once the gate is open."""
+    while (gate / "closed").exists():
+        (gate / "entered").touch()
+        time.sleep(0.05)
+
+
+def gated(gate):
+    """A function for mapInArrow that stops at the gate and changes nothing."""
+
+    def rows(batches):
+        for batch in batches:
+            pass_gate(gate)
+            yield batch
+
+    return rows
+
+
+def spark_session(master="local[2]", **settings):
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("apportion-test")
+    fixed = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "512m",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    for key, value in {**fixed, **settings}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("bootstrap", "group", "topic", "table", "checkpoint", "gates"):
+        parser.add_argument(f"--{option}", required=True)
+    parser.add_argument("--starting", default="earliest")
+    parser.add_argument("--trigger", default="500 milliseconds", help='an interval, or "available now"')
+    parser.add_argument("--where", help="a SQL filter")
+    parser.add_argument("--option", action="append", default=[], help="one more option of the source: name=value")
+    args = parser.parse_args()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    source = spark_session().readStream.format("apportion").option("kafka.bootstrap.servers", args.bootstrap)
+    source = source.option("kafka.group.id", args.group).option("subscribe", args.topic).option("startingOffsets", args.starting)
+    for pair in args.option:
+        source = source.option(*pair.split("=", 1))
+    rows = source.load().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+    rows = rows.mapInArrow(gated(Path(args.gates) / "reading"), rows.schema)
+    if args.where:
+        rows = rows.where(args.where)
+    writer = delta.Writer(args.table)
+
+    def write(frame, batch_id):
+        writer(frame, batch_id)
+        pass_gate(Path(args.gates) / "written")
+
+    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", args.checkpoint)
+    available_now = args.trigger == "available now"
+    query = (query.trigger(availableNow=True) if available_now else query.trigger(processingTime=args.trigger)).start()
+    print("started", flush=True)
+    while not stop.is_set():
+        if query.awaitTermination(0.2):
+            error = query.exception()
+            sys.exit(f"the query failed: {error}" if error or not available_now else 0)
+    query.stop()
+    print("stopped", flush=True)
+
+
+if __name__ == "__main__":
+    main()

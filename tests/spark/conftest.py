@@ -1,0 +1,68 @@
+"""A broker with a short session, and a stage for each test."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.harness import Stage
+
+SESSION = {"group.consumer.session.timeout.ms": "6000", "group.consumer.heartbeat.interval.ms": "500"}
+_numbers = itertools.count()
+
+
+class Broker:
+    """`apportion serve` as a process, which a test may kill and start again at the same place."""
+
+    def __init__(self, path):
+        self._path, self._log, self.bootstrap = path, path.with_suffix(".log"), "127.0.0.1:0"
+        self.start()
+
+    def start(self):
+        settings = [word for name, value in SESSION.items() for word in ("--set", f"{name}={value}")]
+        command = [
+            str(Path(sys.executable).with_name("apportion")),
+            "serve",
+            "--listen",
+            self.bootstrap,
+            "--data-dir",
+            str(self._path),
+        ]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE, stderr=log, text=True)
+        ready = self.process.stdout.readline()
+        assert ready.startswith("listening on "), self._log.read_text()
+        self.bootstrap = ready.split()[-1]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    running = Broker(tmp_path_factory.mktemp("broker") / "data")
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def stage_on(tmp_path):
+    """`stage_on(bootstrap, partitions)` makes a stage; all its applications are gone at the end."""
+    stages = []
+
+    def make(bootstrap, partitions=4):
+        stages.append(Stage(tmp_path, bootstrap, f"test-{next(_numbers)}", partitions))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.close()
+
+
+@pytest.fixture
+def stage(broker, stage_on):
+    return stage_on(broker.bootstrap)

@@ -1,0 +1,183 @@
+"""Applications, events and exact results for the Spark failure tests."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.testing import host
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+
+ROOT = Path(__file__).parents[2]
+
+
+def until(ready, seconds=90, what="it", also=()):
+    """The first true answer of `ready`. Fails after `seconds`, or when one of the applications `also` has ended."""
+    deadline = time.monotonic() + seconds
+    while not (answer := ready()):
+        for application in also:
+            application.refuse_end()
+        if time.monotonic() > deadline:
+            logs = "\n".join(application.tail() for application in also)
+            raise AssertionError(f"waited {seconds} s for {what}\n{logs}")
+        time.sleep(0.1)
+    return answer
+
+
+class Application:
+    """One Spark application in a process of its own."""
+
+    def __init__(self, stage, name, checkpoint=None, **options):
+        self.name, self.gates = name, stage.path / f"gates-{name}"
+        for gate in ("reading", "written"):
+            (self.gates / gate).mkdir(parents=True, exist_ok=True)
+        self.checkpoint = stage.path / f"checkpoint-{checkpoint or name}"
+        given = {
+            "bootstrap": stage.bootstrap,
+            "group": stage.group,
+            "topic": stage.topic,
+            "table": str(stage.table),
+            "checkpoint": str(self.checkpoint),
+            "gates": str(self.gates),
+            **options,
+        }
+        extra = given.pop("source", {})
+        words = [word for key, value in given.items() for word in (f"--{key}", value)]
+        words += [word for key, value in {"kafka.client.id": name, **extra}.items() for word in ("--option", f"{key}={value}")]
+        self._log = stage.path / f"{name}.log"
+        self._expected_end = False
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.application", *words],
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                start_new_session=True,
+            )
+
+    def tail(self):
+        return f"--- {self.name}\n" + "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
+
+    def refuse_end(self):
+        assert self._expected_end or self.process.poll() is None, f"{self.name} ended by itself\n{self.tail()}"
+
+    def close_gate(self, gate):
+        (self.gates / gate / "entered").unlink(missing_ok=True)
+        (self.gates / gate / "closed").touch()
+
+    def open_gate(self, gate):
+        (self.gates / gate / "closed").unlink(missing_ok=True)
+
+    def wait_at(self, gate, seconds=90):
+        until(lambda: (self.gates / gate / "entered").exists(), seconds, f"{self.name} at the gate {gate}", [self])
+
+    def batches(self, kind="commits"):
+        """The numbers of the batches in Spark's own log."""
+        return sorted(int(entry.name) for entry in (self.checkpoint / kind).glob("*") if entry.name.isdigit())
+
+    def lose(self):
+        """Every process of the application is killed at one instant."""
+        self._expected_end = True
+        host.lose(self.process.pid)
+        self.process.wait(10)
+
+    def stop(self):
+        self._expected_end = True
+        self.process.terminate()
+        assert self.process.wait(60) == 0, self.tail()
+
+    def wait_for_end(self, seconds=90):
+        self._expected_end = True
+        assert self.process.wait(seconds) == 0, self.tail()
+
+
+class Stage:
+    """One topic, one group, one table, and the applications of one test."""
+
+    def __init__(self, path, bootstrap, name, partitions):
+        self.path, self.bootstrap, self.group, self.topic = path, bootstrap, f"{name}-group", f"{name}-topic"
+        self.table = path / "table"
+        self.cluster = Cluster(bootstrap)
+        self.partitions = places_of(self.cluster.create_topic(self.topic, partitions))
+        self.producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "enable.idempotence": True})
+        self.produced = {}
+        self.applications = []
+
+    def start(self, name, **options):
+        application = Application(self, name, **options)
+        self.applications.append(application)
+        return application
+
+    def produce(self, count, partition=None):
+        """`count` more events, spread evenly; they are acknowledged."""
+        failed = []
+
+        def delivered(error, message):
+            if error:
+                failed.append(error)
+            else:
+                self.produced[message.partition(), message.offset()] = message.value().decode()
+
+        for number in range(count):
+            where = partition if partition is not None else number % len(self.partitions)
+            self.producer.produce(
+                self.topic, f"event {len(self.produced)} {number}".encode(), partition=where, on_delivery=delivered
+            )
+        assert self.producer.flush(90) == 0 and not failed, failed
+
+    def rows(self):
+        """(partition, offset, value) of every row of the table, sorted."""
+        try:
+            table = DeltaTable(str(self.table)).to_pyarrow_table()
+        except TableNotFoundError:
+            return []
+        return sorted(
+            (row["partition"], row["offset"], row["value"]) for row in table.select(["partition", "offset", "value"]).to_pylist()
+        )
+
+    def expected(self, keep=lambda partition, offset: True):
+        return sorted((*place, value) for place, value in self.produced.items() if keep(*place))
+
+    def until_written(self, seconds=90):
+        """Every produced event is in the table (or more than that)."""
+        until(
+            lambda: len(self.rows()) >= len(self.produced),
+            seconds,
+            f"{len(self.produced)} rows, got {len(self.rows())}",
+            self.applications,
+        )
+
+    def owners(self):
+        """partition -> client id of its owner, as the coordinator describes it."""
+        request = ConsumerGroupDescribeRequest(group_ids=(self.group,))
+        (group,) = self.cluster.call(request, coordinator=self.group).groups
+        return {
+            number: member.client_id
+            for member in group.members
+            for topic in member.assignment.topic_partitions
+            for number in topic.partitions
+        }
+
+    def until_owned_by(self, *names, seconds=90):
+        """Every partition has an owner and the owners are exactly these."""
+        return until(
+            lambda: len(owned := self.owners()) == len(self.partitions) and {*owned.values()} == {*names} and owned,
+            seconds,
+            f"owners {names}, have {self.owners()}",
+            self.applications,
+        )
+
+    def committed(self):
+        return {place.partition: offset for place, offset in self.cluster.committed(self.group, self.partitions).items()}
+
+    def close(self):
+        for application in self.applications:
+            application.lose()
+        self.cluster.close()

@@ -1,0 +1,48 @@
+"""The broker goes away and comes back; the query waits and loses nothing."""
+
+import time
+
+import pytest
+
+from apportion.testing import host
+from tests.spark.harness import until
+
+
+@pytest.fixture
+def own_broker(tmp_path):
+    from tests.spark.conftest import Broker
+
+    running = Broker(tmp_path / "data")
+    yield running
+    if running.process.poll() is None:
+        running.kill()
+
+
+def test_a_broker_that_is_gone_for_a_minute_and_comes_back(own_broker, stage_on):
+    stage = stage_on(own_broker.bootstrap)
+    application = stage.start("patient")
+    stage.produce(200)
+    stage.until_written()
+    own_broker.kill()
+    gone_at = time.monotonic()
+    until(lambda: time.monotonic() - gone_at > 60, 70, also=[application])
+    own_broker.start()
+    stage.produce(200)
+    stage.until_written()
+    assert stage.rows() == stage.expected()
+
+
+def test_available_now_survives_a_short_outage_and_reads_everything(own_broker, stage_on):
+    stage = stage_on(own_broker.bootstrap)
+    stage.produce(400)
+    application = stage.start("once", trigger="available now", source={"maxOffsetsPerTrigger": "100"})
+    application.close_gate("written")
+    application.wait_at("written")
+    frozen = host.freeze(own_broker.process.pid)
+    application.open_gate("written")
+    frozen_at = time.monotonic()
+    until(lambda: time.monotonic() - frozen_at > 8, also=[application])
+    host.thaw(frozen)
+    application.wait_for_end()
+    assert stage.rows() == stage.expected()
+    assert sum(stage.committed().values()) <= 400
