@@ -25,6 +25,8 @@ from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest
 
 EARLIEST, LATEST = -2, -1
 FETCH_BYTES = 8 << 20
+LEAST_FETCH_BYTES = 64 << 10
+GUESSED_RECORD_BYTES = 256  # before the first answer tells: a range asks for about what it needs, not for all that follows it
 BROKER_RESOURCE = 4
 V = TypeVar("V")
 
@@ -188,10 +190,12 @@ class Cluster(Routes):
         position = start
         limit_ms = self.timeout_ms if patience_ms is None else patience_ms
         patience = Patience(limit_ms)
+        bytes_each: float = GUESSED_RECORD_BYTES
         while position < before:
+            ask_bytes = min(max(int((before - position) * bytes_each * 1.1), LEAST_FETCH_BYTES), max_bytes)
             try:
                 leader = self.leader(place)
-                fetch = self._fetch(leader.node_id, {place: (position, leader)}, 500, max_bytes, before)[place]
+                fetch = self._fetch(leader.node_id, {place: (position, leader)}, 500, ask_bytes, before)[place]
             except Disconnected as error:
                 self.forget_leader(place)
                 patience.pause(error)
@@ -207,6 +211,7 @@ class Cluster(Routes):
                 raise Refused(fetch.code, why)
             yield from fetch.batches
             if fetch.next_offset > position:
+                bytes_each = sum(map(len, fetch.batches)) / (fetch.next_offset - position) or bytes_each
                 position, patience = fetch.next_offset, Patience(limit_ms)
             else:
                 code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
@@ -227,9 +232,9 @@ class Cluster(Routes):
         )
         request = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms, topic_data=(data,))
         while True:
-            leader = self.leader(place)
             try:
-                said = self.call(request, node=leader.node_id, timeout_ms=patience.left_ms()).responses[0].partition_responses[0]
+                node = self.leader(place).node_id
+                said = self.call(request, node=node, timeout_ms=patience.left_ms()).responses[0].partition_responses[0]
             except Disconnected as error:
                 self.forget_leader(place)
                 patience.pause(error)

@@ -40,6 +40,7 @@ OPTIONS = {  # option -> default
     "on_lost": None,
 }
 FETCH_WAIT_MS = 250
+QUIET_COMMIT_MS = 5_000
 
 Callback = Callable[[tuple[TopicPartition, ...]], object]
 
@@ -135,18 +136,13 @@ class Consumer:
 
         Raises Refused if this consumer may no longer commit: another one has taken over, and will deliver those records again.
         """
-        if offsets is None:
-            wanted = {place: offset for place, offset in self._positions.items() if self._stored.get(place) != offset}
-        else:
-            wanted = {self._place(*partition): offset for partition, offset in offsets.items()}
-        self._session.commit(wanted)
-        self._stored |= wanted
-        self._committed_at = time.monotonic()
+        self._store(self._uncommitted() if offsets is None else {self._place(*name): offset for name, offset in offsets.items()})
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The group's stored offset of each partition; None where it has none."""
         places = [self._place(*partition) for partition in partitions]
-        return {TopicPartition(place.topic, place.partition): offset for place, offset in self._session.committed(places).items()}
+        stored = self._cluster.committed(self._session.settings.group_id, places)
+        return {TopicPartition(place.topic, place.partition): offset for place, offset in stored.items()}
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be delivered; KeyError if this consumer does not own the partition now."""
@@ -282,7 +278,7 @@ class Consumer:
         self._session.adopt(view.lives, tuple(self._positions))
 
     def _take_up(self, coming: tuple[Place, ...]) -> None:
-        committed = self._session.committed(coming)
+        committed = self._session.committed(coming, life=self._life)
         unknown = [place for place, offset in committed.items() if offset is None]
         starts = {place: offset for place, offset in committed.items() if offset is not None}
         self._stored |= starts
@@ -335,9 +331,18 @@ class Consumer:
         if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
             self._commit_quietly()
 
+    def _store(self, offsets: Mapping[Place, int], patience_ms: int | None = None) -> None:
+        self._session.commit(offsets, life=self._life, patience_ms=patience_ms)
+        self._stored |= offsets
+        self._committed_at = time.monotonic()
+
+    def _uncommitted(self) -> dict[Place, int]:
+        """The positions that the group does not have yet."""
+        return {place: offset for place, offset in self._positions.items() if self._stored.get(place) != offset}
+
     def _commit_quietly(self) -> None:
         try:
-            self.commit()
+            self._store(self._uncommitted(), QUIET_COMMIT_MS)
         except (Disconnected, Refused) as error:
             self._committed_at = time.monotonic()
             log.warning("automatic commit failed: %s", error)

@@ -1,0 +1,73 @@
+"""A member whose broker goes away and comes back on the same address, with the same data."""
+
+import socket
+
+import pytest
+
+import apportion
+from apportion.client.cluster import Cluster, places_of
+from apportion.client.connection import Disconnected
+from apportion.client.session import Session
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.batch import encode_batch
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the broker, each time on the same port and directory."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listeners = f"127.0.0.1:{free.getsockname()[1]}"
+    running = []
+
+    def begin():
+        broker = EmbeddedBroker(
+            tmp_path, listeners=listeners, group_consumer_heartbeat_interval_ms=200, group_consumer_session_timeout_ms=5_000
+        )
+        running.append(broker)
+        return broker
+
+    yield begin
+    for broker in running:
+        broker.close()
+
+
+def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
+    broker = start()
+    cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
+    topic = cluster.create_topic("t", 3)
+    session = Session(cluster, "g", ["t"])
+    session.start()
+    offered = session.wait(lambda view: bool(view.target), 20_000)
+    session.adopt(offered.lives, offered.target)
+    session.commit({places_of(topic)[0]: 5})
+    before = session.status()
+    broker.close()
+    with pytest.raises(Disconnected):
+        cluster.list_offsets(places_of(topic), -1, patience_ms=300)
+    broker = start()
+    heard = before.last_accepted_ms
+    after = session.wait(lambda view: view.last_accepted_ms > heard + 1_000, 20_000)
+    assert (after.lives, after.epoch, after.owned) == (1, before.epoch, before.owned)
+    session.commit({places_of(topic)[1]: 6})
+    assert session.committed(places_of(topic)) == dict(zip(places_of(topic), [5, 6, None], strict=True))
+    assert session.leave()
+    cluster.close()
+
+
+def test_a_consumer_reads_on_over_a_restart_of_its_broker(start):
+    broker = start()
+    cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
+    place = places_of(cluster.create_topic("t", 1))[0]
+    cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
+    with apportion.Consumer(broker.bootstrap, "g", topics=["t"], auto_offset_reset="earliest") as consumer:
+        records = consumer.poll(20_000)
+        broker.close()
+        assert consumer.poll(500) == []
+        broker = start()
+        cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
+        records += consumer.poll(20_000)
+        consumer.commit()
+    assert [(record.offset, record.value) for record in records] == [(0, b"before"), (1, b"after")]
+    assert cluster.committed("g", [place]) == {place: 2}
+    cluster.close()
