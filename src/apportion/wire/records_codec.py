@@ -49,8 +49,11 @@ def _usual_version(value: Any) -> int:
     plain = PLAIN_VERSIONS.get(value.__class__)
     if plain is None:
         return newest
-    is_plain = all(getattr(value, field.name) == field.default for field in value.__fields__ if field.tag is not None)
-    return plain if is_plain else newest
+    said = [field for field in value.__fields__ if getattr(value, field.name) != field.default]
+    given_up: list[int] = [field.until for field in said if field.until < plain]  # such as an offset's expiry, which only version 1 keeps
+    if given_up:
+        return min(given_up)
+    return newest if any(field.tag is not None for field in said) else plain
 
 
 def _number(data: Buffer, what: str) -> int:
