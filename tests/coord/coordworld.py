@@ -97,9 +97,7 @@ class World:
                 name=name,
                 topic_id=topic_id(name),
                 partitions=(
-                    OffsetCommitRequestPartition(
-                        partition_index=partition, committed_offset=offset, committed_metadata=metadata
-                    ),
+                    OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata),
                 ),
             )
             for (name, partition), offset in offsets.items()

@@ -66,7 +66,7 @@ class Membership(RuleBasedStateMachine):
 
     @initialize(unsettled_ms=st.sampled_from([500, 5_000]))
     def begin(self, unsettled_ms):
-        self.lives = {name: 0 for name in NAMES}
+        self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
         self.clients = {}
         self.made = 0

@@ -25,9 +25,7 @@ def holds(draw):
 
 
 def step(hold, target_epoch, target, owned, blocked=NOT_BLOCKED, unwanted=NOT_BLOCKED):
-    return reconcile(
-        hold, target_epoch, sorted(target), owned, lambda unit: unit in blocked, lambda unit: unit not in unwanted
-    )
+    return reconcile(hold, target_epoch, sorted(target), owned, lambda unit: unit in blocked, lambda unit: unit not in unwanted)
 
 
 @settings(max_examples=300)
@@ -43,9 +41,7 @@ def test_a_blocked_or_unwanted_unit_is_never_given(hold, target_epoch, target, o
 
 @settings(max_examples=300)
 @given(holds(), st.integers(1, 9), UNITS, st.none() | UNITS, UNITS, UNITS)
-def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(
-    hold, target_epoch, target, owned, blocked, unwanted
-):
+def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(hold, target_epoch, target, owned, blocked, unwanted):
     after = step(hold, target_epoch, target, owned, blocked, unwanted)
     may_be_used = hold.assigned.keys() | hold.revoking.keys()
     released = may_be_used - after.assigned.keys() - after.revoking.keys()

@@ -1,0 +1,229 @@
+"""What a heartbeat is refused for, and in which order (group-semantics b.2, b.3, b.4)."""
+
+import pytest
+from coordworld import World, parts
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.records import Record
+from apportion.errors import Code
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentValue
+
+COMPLETE = {"rebalance_timeout_ms": 1_000, "topic_partitions": (), "subscribed_topic_names": ("foo",)}
+
+
+def codes_while_mending(world, version, epoch, faults, **right):
+    """The codes of a request with all faults, without the first one, and so on; faults are (field, wrong value)."""
+    seen = []
+    for first in range(len(faults) + 1):
+        facts = {"group_id": "g", "member_id": "m", "member_epoch": epoch} | right | dict(faults[first:])
+        seen.append(world.send(ConsumerGroupHeartbeatRequest(**facts), version))
+    return [answer.error_message if answer.error_code == Code.INVALID_REQUEST else Code(answer.error_code) for answer in seen]
+
+
+def test_a_join_is_checked_in_kafkas_order():
+    faults = [
+        ("member_id", " "),
+        ("group_id", "\t"),
+        ("instance_id", ""),
+        ("rack_id", " "),
+        ("rebalance_timeout_ms", -1),
+        ("topic_partitions", None),
+        ("subscribed_topic_names", None),
+        ("server_assignor", "mine"),
+    ]
+    assert codes_while_mending(World(), 1, 0, faults, **COMPLETE) == [
+        "MemberId is empty.",
+        "GroupId is empty.",
+        "InstanceId is empty.",
+        "RackId is empty.",
+        "A member that joins has to say its RebalanceTimeoutMs.",
+        "A member that joins has to say that it owns no TopicPartitions.",
+        "A member that joins has to say what it subscribes to.",
+        Code.UNSUPPORTED_ASSIGNOR,
+        Code.NONE,
+    ]
+
+
+def test_a_regular_expression_is_refused_last_and_in_words():
+    world = World()
+    assert world.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code == Code.UNSUPPORTED_ASSIGNOR
+    for topics in (None, ("foo",)):
+        assert world.join("m", topics=topics, subscribed_topic_regex="f.*") == ConsumerGroupHeartbeatResponse(
+            error_code=Code.INVALID_REGULAR_EXPRESSION,
+            error_message="This broker does not resolve SubscribedTopicRegex: subscribe to topics by name.",
+        )
+
+
+def test_a_join_that_owns_something_is_refused():
+    answer = World().join("m", owned={"foo": [0]})
+    assert answer.error_message == "A member that joins has to say that it owns no TopicPartitions."
+
+
+@pytest.mark.parametrize(("epoch", "why"), [(-2, "Only a member with an InstanceId can leave its place open."), (-3, None)])
+def test_epochs_that_mean_nothing_are_refused(epoch, why):
+    answer = World().beat("m", epoch)
+    assert answer == ConsumerGroupHeartbeatResponse(
+        error_code=Code.INVALID_REQUEST, error_message=why or "MemberEpoch -3 means nothing."
+    )
+
+
+@pytest.mark.parametrize("epoch", [1, -1])
+def test_only_a_joining_member_of_version_0_may_come_without_an_id(epoch):
+    world = World()
+    assert world.beat("", epoch, version=0).error_code == Code.INVALID_REQUEST
+    made = world.join("", version=0)
+    assert (made.member_epoch, len(made.member_id)) == (1, 22)
+    assert world.join("", version=1).error_code == Code.INVALID_REQUEST
+
+
+def test_an_empty_expression_is_no_expression():
+    assert World().join("m", subscribed_topic_regex="").error_code == Code.NONE
+
+
+def test_leaving_is_checked_in_kafkas_order():
+    world = World()
+    assert world.beat("a", -1).error_code == Code.GROUP_ID_NOT_FOUND
+    world.join("a")
+    world.join("s", instance_id="i")
+    assert world.beat("b", -1).error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("a", -1, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("a", -1, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert world.beat("a", -2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert world.beat("s", -2, instance_id="i") == ConsumerGroupHeartbeatResponse(member_id="s", member_epoch=-2)
+    assert world.beat("a", -1) == ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=-1)
+
+
+def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target():
+    world = World()
+    world.join("a")
+    written = len(world.log)
+    world.beat("a", -1)
+    names = [(type(record.key).__name__, record.value) for record in world.log[written:-1]]
+    assert names == [
+        ("ConsumerGroupCurrentMemberAssignmentKey", None),
+        ("ConsumerGroupTargetAssignmentMemberKey", None),
+        ("ConsumerGroupMemberMetadataKey", None),
+    ]
+    assert (world.log[-1].value.epoch, world.log[-1].value.metadata_hash) == (2, 0)
+    assert world.shard.ledger.groups["g"].state_name() == "Empty"
+    assert world.shard.wake_at() is None
+
+
+def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():
+    world = World()
+    answer = world.join("a")
+    assert [record.key.__key__ for record in world.log] == [5, 3, 7, 6, 8]
+    assert answer == ConsumerGroupHeartbeatResponse(
+        member_id="a",
+        member_epoch=1,
+        heartbeat_interval_ms=1_000,
+        assignment=Assignment(topic_partitions=parts({"foo": [0, 1, 2]})),
+    )
+
+
+def test_a_group_that_does_not_exist_is_made_by_a_join_alone():
+    world = World()
+    assert world.beat("a", 1).error_code == Code.GROUP_ID_NOT_FOUND
+    assert world.join("a").error_code == Code.NONE
+
+
+def test_a_full_group_refuses_strangers_before_anything_else():
+    world = World(GroupSettings(group_consumer_max_size=1))
+    world.join("s", instance_id="i")
+    assert world.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert world.beat("b", 7).error_code == Code.GROUP_MAX_SIZE_REACHED
+    world.beat("s", -2, instance_id="i")
+    assert world.join("t", instance_id="i").error_code == Code.GROUP_MAX_SIZE_REACHED  # even a static member that returns
+    assert world.join("s", instance_id="i").error_code == Code.NONE
+
+
+def test_a_dynamic_member_is_known_by_its_id_and_epoch():
+    world = World()
+    world.join("a")
+    assert world.beat("b", 1).error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("a", 1).error_code == Code.NONE
+
+
+def test_a_static_member_is_known_by_its_instance():
+    world = World()
+    world.join("s", instance_id="i")
+    assert world.beat("s", 1, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("t", 1, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert world.join("t", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
+    assert world.beat("s", 2, instance_id="i").error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("s", 1, instance_id="i").error_code == Code.NONE
+
+
+def test_a_known_member_may_join_again_at_any_time():
+    world = World()
+    first = world.join("a")
+    world.beat("a", first.member_epoch)
+    assert world.join("a") == first
+    assert world.join("s", instance_id="i").error_code == Code.NONE
+    assert world.join("s", instance_id="i").error_code == Code.NONE
+
+
+@pytest.mark.parametrize(
+    ("owned", "code"),
+    [
+        ({"foo": [0, 1]}, Code.NONE),
+        ({}, Code.NONE),
+        (None, Code.FENCED_MEMBER_EPOCH),
+        ({"foo": [0, 2]}, Code.FENCED_MEMBER_EPOCH),
+        ({"bar": [0]}, Code.FENCED_MEMBER_EPOCH),
+    ],
+)
+def test_the_epoch_before_is_enough_for_a_member_that_uses_nothing_else(owned, code):
+    world = World()
+    world.join("a")
+    world.join("b")
+    world.beat("a", 1)
+    world.beat("a", 1, owned={"foo": [0, 1]})  # its answer, epoch 2, is lost
+    assert world.beat("a", 1, owned=owned).error_code == code
+
+
+def test_an_epoch_older_than_the_one_before_is_fenced():
+    world = World()
+    world.join("a", topics=())
+    for epoch, name in enumerate(("b", "c"), 1):
+        world.join(name)
+        world.beat("a", epoch)
+    assert world.beat("a", 1, owned={}).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("a", 2, owned={}).error_code == Code.NONE
+
+
+def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():
+    world = World()
+    world.join("a")
+    key, value = world.log[-1]
+    newer = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=1, previous_member_epoch=0, state=9, assigned_partitions=value.assigned_partitions
+    )
+    world.shard.replay(Record(key, newer))
+    assert world.beat("a", 1).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("a", 1, owned={"foo": [0]}).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.join("a").error_code == Code.NONE
+    assert world.shard.ledger.groups["g"].saved.members["a"].state is State.STABLE
+
+
+def test_an_error_changes_nothing():
+    world = World()
+    world.join("a")
+    written, wake_ms = len(world.log), world.shard.wake_at()
+    world.advance(10)
+    for answer in (world.beat("a", 5), world.beat("b", 1), world.beat("a", 1, server_assignor="mine")):
+        assert answer.error_code and answer.error_message
+    assert (len(world.log), world.shard.wake_at()) == (written, wake_ms)
+
+
+def test_a_request_that_comes_before_the_log_was_read_has_to_wait():
+    world = World()
+    world.shard._is_loaded = False
+    assert world.join("a").error_code == Code.COORDINATOR_LOAD_IN_PROGRESS

@@ -1,0 +1,264 @@
+"""Committed offsets: who may commit and read, what is answered, and groups that are nothing but offsets (a.11, b.9)."""
+
+import pytest
+from coordworld import World, compacted, picture, recovered, through_bytes, topic_id, topics
+
+from apportion.coord.config import GroupSettings
+from apportion.errors import Code
+from apportion.topics import NO_TOPIC_ID, Topic
+from apportion.wire.messages.group_records import OffsetCommitValue
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from apportion.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+
+def committed(world, group_id="g"):
+    """{("foo", 0): 5}"""
+    by_topic = world.shard.ledger.offsets.get(group_id, {})
+    return {(name, index): value.offset for name, some in by_topic.items() for index, value in some.items()}
+
+
+def group_answer(offsets, version=9, code=Code.NONE):
+    """The answer of a group that committed {("foo", 0): 5}, in that order."""
+    answered = tuple(
+        OffsetFetchResponseTopics(
+            name=name,
+            topic_id=topic_id(name),
+            partitions=(
+                OffsetFetchResponsePartitions(partition_index=index, committed_offset=offset, metadata="", error_code=code),
+            ),
+        )
+        for (name, index), offset in offsets.items()
+    )
+    return OffsetFetchResponseGroup(group_id="g", topics=answered)
+
+
+def test_a_member_commits_at_its_epoch_and_everybody_may_read():
+    world = World()
+    world.join("a")
+    assert world.commit(1, {("foo", 0): 5}, "a") == [Code.NONE]
+    assert world.log[-1].value == OffsetCommitValue(offset=5, commit_timestamp=1_000_000, topic_id=topic_id("foo"))
+    assert world.fetch({"foo": [0]}) == group_answer({("foo", 0): 5})
+
+
+def test_a_commit_is_checked_in_kafkas_order():
+    world = World()
+    offsets = {("foo", 0): 5}
+    assert world.commit(1, offsets, "a") == [Code.GROUP_ID_NOT_FOUND]
+    assert world.commit(1, offsets, "a", version=8) == [Code.ILLEGAL_GENERATION]
+    world.join("a")
+    assert world.commit(-1, offsets) == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(7, offsets, "b", version=8) == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(7, offsets, "a", version=8) == [Code.UNSUPPORTED_VERSION]
+    assert world.commit(7, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert world.commit(-1, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert committed(world) == {}
+    world.beat("a", -1)
+    assert world.commit(3, offsets, "a") == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(-1, offsets, version=2) == [Code.NONE]
+    assert committed(world) == offsets
+
+
+def test_an_older_epoch_may_commit_what_it_was_given_and_still_has():
+    world = World()
+    world.join("a")  # foo 0 1 2 at epoch 1
+    world.join("b")
+    world.beat("a", 1)  # has to give up foo-2
+    world.beat("a", 1, owned={"foo": [0, 1]})  # is at epoch 2
+    assert world.commit(1, {("foo", 0): 5, ("foo", 1): 6}, "a") == [Code.NONE] * 2
+    assert world.commit(1, {("foo", 0): 7, ("foo", 2): 8}, "a") == [Code.STALE_MEMBER_EPOCH] * 2
+    world.beat("b", 2)  # gets foo-2 at epoch 2
+    world.beat("b", -1)
+    assert world.beat("a", 2).member_epoch == 3  # and foo-2 comes back to a at epoch 3
+    assert world.commit(2, {("foo", 2): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert world.commit(4, {("foo", 0): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert world.commit(2, {("foo", 0): 9}, "a") == [Code.NONE]
+    assert committed(world) == {("foo", 0): 9, ("foo", 1): 6}
+
+
+def test_a_partition_that_is_being_given_up_may_still_be_committed():
+    world = World()
+    world.join("a")
+    world.join("b")
+    world.beat("a", 1)
+    assert world.commit(1, {("foo", 2): 5}, "a") == [Code.NONE]
+
+
+def test_a_commit_without_a_group_makes_a_simple_one():
+    world = World()
+    assert world.commit(-1, {("foo", 0): 5}) == [Code.NONE]
+    assert world.commit(-1, {("foo", 0): 6}, "somebody") == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(0, {("foo", 0): 6}) == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(-1, {("foo", 1): 6}) == [Code.NONE]
+    assert world.join("a").error_code == Code.NONE  # an empty simple group becomes a consumer group
+    assert committed(world) == {("foo", 0): 5, ("foo", 1): 6}
+
+
+def test_unknown_topics_and_long_notes_fail_alone():
+    world = World(GroupSettings(offset_metadata_max_bytes=4))
+    assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}) == [Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION]
+    assert world.commit(-1, {("foo", 0): 5, ("bar", 0): 5}, version=10) == [Code.NONE, Code.UNKNOWN_TOPIC_ID]
+    assert world.commit(-1, {("foo", 0): 6}, metadata="12345") == [Code.OFFSET_METADATA_TOO_LARGE]
+    assert world.commit(-1, {("foo", 0): 7}, metadata="1é3") == [Code.NONE]
+    assert world.commit(-1, {("foo", 0): 8}, metadata=None) == [Code.NONE]
+    assert world.log[-1].value.metadata == ""
+
+
+def test_a_commit_of_unknown_topics_alone_asks_no_group():
+    assert World().commit(7, {("bar", 0): 5}, "nobody") == [Code.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_an_explicit_retention_is_kept_across_a_crash():
+    world = World()
+    world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=60_000)
+    value = OffsetCommitValue(offset=5, commit_timestamp=1_000_000, expire_timestamp=1_060_000)
+    assert world.log[-1].value == value
+    assert picture(recovered(through_bytes(world.log), world.shard)) == picture(world.shard)
+
+
+def test_the_answer_to_a_commit_names_what_the_request_named():
+    world = World()
+    request_of = {9: ("foo", NO_TOPIC_ID), 10: ("", topic_id("foo"))}
+    for version, (name, some_id) in request_of.items():
+        partition = OffsetCommitRequestPartition(partition_index=1, committed_offset=4, committed_metadata=None)
+        topic = OffsetCommitRequestTopic(name=name, topic_id=some_id, partitions=(partition,))
+        answer = world.send(OffsetCommitRequest(group_id="g", topics=(topic,)), version)
+        done = OffsetCommitResponsePartition(partition_index=1)
+        expected = OffsetCommitResponseTopic(name=name, topic_id=some_id, partitions=(done,))
+        assert answer == OffsetCommitResponse(topics=(expected,))
+
+
+def test_nothing_committed_is_no_error():
+    assert World().fetch({"foo": [1]}) == group_answer({("foo", 1): -1})
+    assert World().fetch(None) == group_answer({})
+
+
+def test_all_offsets_of_a_group_are_listed_by_name_and_partition():
+    world = World(known=topics(foo=2, bar=1))
+    for where in (("foo", 1), ("bar", 0)):
+        world.commit(-1, {where: 4})
+    answers = [world.fetch(None, version=version).topics for version in (9, 10)]
+    names = [[topic.name for topic in answer] for answer in answers]
+    assert names == [["bar", "foo"]] * 2
+    old = world.send(OffsetFetchRequest(group_id="g", topics=None), 7)
+    assert old == OffsetFetchResponse(
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=name,
+                partitions=(OffsetFetchResponsePartition(partition_index=index, committed_offset=4, metadata=""),),
+            )
+            for name, index in (("bar", 0), ("foo", 1))
+        )
+    )
+
+
+def test_an_old_version_asks_for_one_group():
+    world = World()
+    world.commit(-1, {("foo", 0): 4})
+    wanted = (OffsetFetchRequestTopic(name="foo", partition_indexes=(0, 1)),)
+    assert world.send(OffsetFetchRequest(group_id="g", topics=wanted), 1) == OffsetFetchResponse(
+        topics=(
+            OffsetFetchResponseTopic(
+                name="foo",
+                partitions=(
+                    OffsetFetchResponsePartition(partition_index=0, committed_offset=4, metadata=""),
+                    OffsetFetchResponsePartition(partition_index=1, committed_offset=-1, metadata=""),
+                ),
+            ),
+        )
+    )
+
+
+def test_topics_by_id_are_looked_up_by_id():
+    world = World()
+    world.commit(-1, {("foo", 0): 4}, version=10)
+    assert world.fetch({"foo": [0]}, version=10) == group_answer({("foo", 0): 4})
+    assert world.fetch({"bar": [0]}, version=10) == group_answer({("bar", 0): -1}, code=Code.UNKNOWN_TOPIC_ID)
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "code"),
+    [
+        (None, -1, Code.NONE),
+        ("a", 1, Code.NONE),
+        ("a", 2, Code.STALE_MEMBER_EPOCH),
+        ("a", -1, Code.STALE_MEMBER_EPOCH),
+        ("b", 1, Code.UNKNOWN_MEMBER_ID),
+        (None, 1, Code.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_member_reads_offsets_at_its_epoch_alone(member_id, epoch, code):
+    world = World()
+    world.join("a")
+    answer = world.fetch({"foo": [0]}, member_id, epoch)
+    assert answer == (group_answer({("foo", 0): -1}) if not code else OffsetFetchResponseGroup(group_id="g", error_code=code))
+
+
+def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown_and_goes_with_its_topic():
+    world = World()
+    world.commit(-1, {("foo", 0): 4})
+    world.shard.topics = type(world.shard.topics)([Topic("foo", topic_id("foo", life=1), 3)])
+    assert world.fetch({"foo": [0]}) == group_answer({("foo", 0): -1})
+    world = World()
+    world.commit(-1, {("foo", 0): 4})
+    world.change_topics([Topic("foo", topic_id("foo", life=1), 3)])
+    assert (committed(world), world.log[-1].value) == ({}, None)
+
+
+def delete(world, **partitions):
+    wanted = tuple(
+        OffsetDeleteRequestTopic(
+            name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+        )
+        for name, indexes in partitions.items()
+    )
+    answer = world.send(OffsetDeleteRequest(group_id="g", topics=wanted), 0)
+    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
+    return Code(answer.error_code) if answer.error_code else codes
+
+
+def test_offsets_are_deleted_but_for_topics_that_somebody_reads():
+    world = World(known=topics(foo=3, bar=1))
+    assert delete(world, foo=[0]) is Code.GROUP_ID_NOT_FOUND
+    for where in (("foo", 0), ("bar", 0)):
+        world.commit(-1, {where: 4})
+    world.join("a")
+    assert delete(world, foo=[0], bar=[0, 7], baz=[0]) == [
+        Code.GROUP_SUBSCRIBED_TO_TOPIC,
+        Code.NONE,
+        Code.NONE,
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert committed(world) == {("foo", 0): 4}
+    assert world.send(OffsetDeleteRequest(group_id=""), 0).error_code == Code.INVALID_GROUP_ID
+
+
+def test_offsets_survive_a_crash_and_a_compaction():
+    world = World(known=topics(foo=3, bar=1))
+    for offset in range(3):
+        world.commit(-1, {("foo", 0): offset, ("bar", 0): offset})
+    delete(world, bar=[0])
+    live = picture(world.shard)
+    assert live["offsets"]["g"].keys() == {"foo"}
+    for log in (through_bytes(world.log), compacted(world.log, True), compacted(world.log, False)):
+        assert picture(recovered(log, world.shard)) == live

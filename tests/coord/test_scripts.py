@@ -1,0 +1,166 @@
+"""Stories told to a real shard: `scripts/*.txt`, a line a step, what the shard says behind `>`; `pytest --rewrite` writes that.
+
+A line with "#" is a remark. Steps:
+    topic foo 3                     the topic has that many partitions from now on
+    group at 21: A foo-0, B         the log holds a settled group with these members
+    A joins foo bar [as INSTANCE]   a complete first heartbeat
+    A beats                         a heartbeat that says nothing new
+    A beats owning foo-0 foo-1      a heartbeat that says what A still uses; alone "owning" says: nothing
+    A leaves / A goes for a while   for good / as a static member
+    time 3000                       milliseconds pass
+    crash                           the shard is rebuilt from its log
+    show                            the group: its state, its target, its members
+"""
+
+from pathlib import Path
+
+import pytest
+from coordworld import World, parts, said, topic_id, topics
+
+from apportion.coord import records
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.incremental.targets import metadata_hash
+from apportion.errors import Code
+from apportion.topics import Topic
+from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentValue, TopicPartitions
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
+assert SCRIPTS
+
+
+class Story:
+    """One script being played."""
+
+    def __init__(self):
+        self.world = World(known=topics())
+        self.epochs = {}
+        self.instances = {}
+        self.topics = {}
+
+    def play(self, line):
+        """What the shard says to one step."""
+        match line.split():
+            case ["topic", name, partitions]:
+                self.topics[name] = Topic(name, topic_id(name), int(partitions))
+                self.world.change_topics(self.topics.values())
+                return []
+            case ["group", "at", epoch, *_]:
+                self.settle(int(epoch.rstrip(":")), line.split(":")[1])
+                return []
+            case ["time", elapsed_ms]:
+                before = len(self.world.notes)
+                self.world.advance(int(elapsed_ms))
+                return self.world.notes[before:]
+            case ["crash"]:
+                self.world.crash()
+                return []
+            case ["show"]:
+                return self.show()
+            case [member, "joins", *wishes]:
+                wishes, _, instance = " ".join(wishes).partition(" as ")
+                self.instances[member] = instance or None
+                return self.beat(member, 0, subscribed_topic_names=wishes.split(), rebalance_timeout_ms=20_000, owned={})
+            case [member, "beats"]:
+                return self.beat(member, self.epochs[member])
+            case [member, "beats", "owning", *owned]:
+                return self.beat(member, self.epochs[member], owned=by_topic(owned))
+            case [member, "leaves"]:
+                return self.beat(member, -1)
+            case [member, "goes", "for", "a", "while"]:
+                return self.beat(member, -2)
+        raise AssertionError(f"no such step: {line}")
+
+    def beat(self, member, epoch, **facts):
+        """One heartbeat, and the answer as a line."""
+        answer = self.world.beat(member, epoch, instance_id=self.instances.get(member), **facts)
+        if answer.error_code:
+            return [f"{member}: {Code(answer.error_code).name}"]
+        self.epochs[member] = answer.member_epoch
+        told = "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
+        return [f"{member}: epoch {answer.member_epoch}{told}"]
+
+    def settle(self, epoch, members):
+        """The log begins with a group in which everybody has its target."""
+        log = [records.group_epoch("g", epoch, 0)]
+        for text in members.split(","):
+            member, *held = text.split()
+            self.epochs[member] = epoch
+            has = parts(by_topic(held))
+            given = tuple(TopicPartitions(topic_id=part.topic_id, partitions=part.partitions) for part in has)
+            value = ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
+            )
+            log += [
+                records.member("g", member, said(rebalance_timeout_ms=20_000)),
+                records.target("g", member, [(part.topic_id, part.partitions) for part in has]),
+                records.current("g", member, value),
+            ]
+        self.world.log = [*log, records.assignment_epoch("g", epoch, 0)]
+        self.world.crash()
+        hashed = metadata_hash(self.world.shard.ledger.groups["g"], self.world.shard.topics)
+        self.world.log.append(records.group_epoch("g", epoch, hashed))
+        self.world.crash()
+
+    def show(self):
+        """The group as its page in KIP-848 would show it."""
+        group = self.world.shard.ledger.groups.get("g")
+        if group is None:
+            return ["no group"]
+        saved, units = group.saved, group.saved.units
+        members = [member for _, member in sorted(saved.members.items())]
+        lines = [f"{group.state_name()}, group epoch {saved.epoch}", f"target assignment epoch {saved.assignment_epoch}"]
+        lines += [
+            f"  {member.member_id} shall have {named(units.by_topic(member.target.tolist()))}"
+            for member in members
+            if member.target is not None
+        ]
+        for member in members:
+            state = "" if member.state is State.STABLE else f" ({member.state.name.lower()})"
+            has = named(units.by_topic(member.assigned.units.tolist()))
+            owes = named(units.by_topic(member.revoking.units.tolist()))
+            debt = "" if owes == "nothing" else f", must give up {owes}"
+            lines.append(f"{member.member_id} at {member.epoch}{state} has {has}{debt}")
+        return lines
+
+
+def by_topic(words):
+    """["foo-0", "foo-1"] as {"foo": [0, 1]}."""
+    found = {}
+    for word in words:
+        topic, _, partition = word.rpartition("-")
+        found.setdefault(topic, []).append(int(partition))
+    return found
+
+
+def names(topic_partitions):
+    """Partitions of a message as words."""
+    return named((part.topic_id, part.partitions) for part in topic_partitions)
+
+
+def named(held):
+    """(topic id, partitions) as words."""
+    words = [f"{some.decode().lstrip('.').split('.')[0]}-{index}" for some, indexes in held for index in indexes]
+    return " ".join(words) or "nothing"
+
+
+def replayed(text):
+    """The script with what the shard really says."""
+    story, lines = Story(), []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            continue
+        lines.append(line)
+        step = line.partition("#")[0].strip()
+        if step:
+            lines += [f"> {answer}" for answer in story.play(step)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_story_goes_as_it_is_told(script, request):
+    told = script.read_text()
+    real = replayed(told)
+    if request.config.getoption("--rewrite"):
+        script.write_text(real)
+    else:
+        assert real == told

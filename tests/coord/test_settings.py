@@ -1,0 +1,57 @@
+"""Settings are checked by Kafka's rules, and groups go to the shard that Kafka would choose."""
+
+import pytest
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.placement import shard_of
+
+
+def test_settings_are_read_by_kafkas_names():
+    said = {
+        "group.consumer.session.timeout.ms": "6000",
+        "group.consumer.assignors": " range , org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    }
+    expected = GroupSettings(group_consumer_session_timeout_ms=6_000, group_consumer_assignors=("range", "uniform"))
+    assert GroupSettings.from_names(said) == expected
+    assert set(said) <= set(GroupSettings.names())
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ({"group.consumer.nonsense": "1"}, "group.consumer.nonsense is no setting of the group coordinator."),
+        ({"group.consumer.max.size": "many"}, "group.consumer.max.size must be a whole number, not 'many'."),
+        ({"group.consumer.max.size": "0"}, "group.consumer.max.size must be at least 1, not 0."),
+        (
+            {"group.consumer.session.timeout.ms": "999"},
+            "group.consumer.session.timeout.ms (999) must not be below group.consumer.min.session.timeout.ms (1000).",
+        ),
+        (
+            {"group.consumer.heartbeat.interval.ms": "20000"},
+            "group.consumer.heartbeat.interval.ms (20000) must not be above group.consumer.max.heartbeat.interval.ms (15000).",
+        ),
+        (
+            {"group.consumer.session.timeout.ms": "1000"},
+            "group.consumer.heartbeat.interval.ms (1000) must be below group.consumer.session.timeout.ms (1000).",
+        ),
+        ({"group.consumer.assignors": ""}, "group.consumer.assignors must name at least one assignor."),
+        ({"group.consumer.assignors": "uniform,uniform"}, "group.consumer.assignors must name each assignor once."),
+        (
+            {"group.consumer.assignors": "sticky"},
+            "group.consumer.assignors: there is no assignor 'sticky'; there are uniform and range.",
+        ),
+    ],
+)
+def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(said, sentence):
+    with pytest.raises(ValueError) as refusal:
+        GroupSettings.from_names(said)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("group_id", "hashed"),
+    [("", 0), ("a", 97), ("hello", 99162322), ("flights-etl", 1202343635), ("polygenelubricants", 0), ("\U0001f600", 1772899)],
+)
+def test_a_group_has_the_shard_that_java_gives_it(group_id, hashed):
+    assert shard_of(group_id, 1 << 40) == hashed
+    assert shard_of(group_id, 50) == hashed % 50

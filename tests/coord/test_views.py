@@ -1,0 +1,146 @@
+"""Describe, list, delete: what an administrator sees (a.8, b.9)."""
+
+import pytest
+from coordworld import World, parts, topic_id, topics
+
+from apportion.errors import Code
+from apportion.wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
+from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+
+
+def describe(world, *group_ids, **facts):
+    return world.send(ConsumerGroupDescribeRequest(group_ids=group_ids, **facts), 1).groups
+
+
+def assignment(**partitions):
+    held = (TopicPartitions(topic_id=topic_id(name), topic_name=name, partitions=tuple(some)) for name, some in partitions.items())
+    return Assignment(topic_partitions=tuple(held))
+
+
+def test_a_group_is_described_with_its_members_and_their_way():
+    world = World(known=topics(foo=2))
+    world.join("a", rack_id="r")
+    world.join("b", instance_id="i")
+    world.beat("a", 1)
+    common = {
+        "client_id": "client",
+        "client_host": "/127.0.0.1",
+        "subscribed_topic_names": ("foo",),
+        "member_type": 1,
+    }
+    assert describe(world, "g") == (
+        DescribedGroup(
+            group_id="g",
+            group_state="Reconciling",
+            group_epoch=2,
+            assignment_epoch=2,
+            assignor_name="uniform",
+            members=(
+                Member(
+                    member_id="a",
+                    rack_id="r",
+                    member_epoch=1,
+                    assignment=assignment(foo=[0]),
+                    target_assignment=assignment(foo=[0]),
+                    **common,
+                ),
+                Member(
+                    member_id="b",
+                    instance_id="i",
+                    member_epoch=2,
+                    assignment=assignment(),
+                    target_assignment=assignment(foo=[1]),
+                    **common,
+                ),
+            ),
+        ),
+    )
+
+
+def test_a_deleted_topic_is_left_out_of_the_description():
+    world = World(known=topics(foo=1))
+    world.join("a")
+    world.change_topics([])
+    (group,) = describe(world, "g")
+    assert (group.members[0].assignment, group.members[0].target_assignment) == (Assignment(), Assignment())
+
+
+def test_what_cannot_be_described_says_why():
+    assert describe(World(), "g", "") == (
+        DescribedGroup(group_id="g", error_code=Code.GROUP_ID_NOT_FOUND, error_message="There is no consumer group g."),
+        DescribedGroup(group_id="", error_code=Code.INVALID_GROUP_ID, error_message="GroupId is empty."),
+    )
+
+
+def test_operations_are_told_to_those_who_ask():
+    world = World()
+    world.join("a")
+    told = [describe(world, "g", include_authorized_operations=asked)[0].authorized_operations for asked in (False, True)]
+    assert told == [-(2**31), 0b1100_0101_1000]
+
+
+SIMPLE = ListedGroup(group_id="a-simple", protocol_type="", group_state="Empty", group_type="classic")
+EMPTY = ListedGroup(group_id="empty", protocol_type="consumer", group_state="Empty", group_type="consumer")
+STABLE = ListedGroup(group_id="stable", protocol_type="consumer", group_state="Stable", group_type="consumer")
+
+
+@pytest.mark.parametrize(
+    ("states", "types", "listed"),
+    [
+        ((), (), (SIMPLE, EMPTY, STABLE)),
+        ((" stable ",), (), (STABLE,)),
+        (("STABLE", "Empty"), ("Consumer",), (EMPTY, STABLE)),
+        ((), ("classic",), (SIMPLE,)),
+        (("Dead",), (), ()),
+        ((), ("nonsense",), ()),
+    ],
+)
+def test_groups_are_listed_through_both_filters(states, types, listed):
+    world = World()
+    world.join("a", group_id="stable")
+    world.join("a", group_id="empty")
+    world.beat("a", -1, group_id="empty")
+    world.commit(-1, {("foo", 0): 1}, group_id="a-simple")
+    assert world.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups == listed
+
+
+def test_the_state_of_a_group_is_told_at_every_turn():
+    world = World()
+    states = []
+    for happens in (
+        lambda: world.join("a"),
+        lambda: world.join("b"),
+        lambda: world.beat("a", 1),
+        lambda: world.beat("a", 1, owned={"foo": [0, 1]}),
+        lambda: world.beat("b", 2),
+        lambda: world.beat("b", -1),
+        lambda: world.beat("a", 2),
+        lambda: world.beat("a", -1),
+    ):
+        happens()
+        states += [group.group_state for group in describe(world, "g")]
+    assert states == ["Stable", "Reconciling", "Reconciling", "Reconciling", "Stable", "Assigning", "Stable", "Empty"]
+
+
+def test_only_groups_without_members_are_deleted_with_their_offsets():
+    world = World()
+    world.join("a")
+    world.commit(1, {("foo", 0): 1}, "a")
+    world.commit(-1, {("foo", 0): 1}, group_id="simple")
+    ask = DeleteGroupsRequest(groups_names=("g", "none", "simple"))
+    assert [result.error_code for result in world.send(ask, 2).results] == [Code.NON_EMPTY_GROUP, Code.GROUP_ID_NOT_FOUND, 0]
+    world.beat("a", -1)
+    written = len(world.log)
+    assert world.send(ask, 2).results[0] == DeletableGroupResult(group_id="g")
+    assert [(record.key.__key__, record.value) for record in world.log[written:]] == [(1, None), (6, None), (3, None)]
+    assert (world.shard.ledger.groups, world.shard.ledger.offsets) == ({}, {})
+    world.crash()
+    assert world.send(ListGroupsRequest(), 5).groups == ()
+    assert world.join("a").assignment.topic_partitions == parts({"foo": [0, 1, 2]})
