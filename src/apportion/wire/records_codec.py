@@ -50,7 +50,7 @@ def _usual_version(value: Any) -> int:
     if plain is None:
         return newest
     said = [field for field in value.__fields__ if getattr(value, field.name) != field.default]
-    given_up: list[int] = [field.until for field in said if field.until < plain]  # such as an offset's expiry, which only version 1 keeps
+    given_up: list[int] = [field.until for field in said if field.until < plain]  # an offset's expiry is version 1's
     if given_up:
         return min(given_up)
     return newest if any(field.tag is not None for field in said) else plain
