@@ -156,6 +156,7 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
 
 
 def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):
+    play.create("t")
     lost = play.ask(commit("g", 1), 9)
     play.fail_flush()
     assert play.answers[lost].topics[0].partitions[0].error_code == Code.COORDINATOR_NOT_AVAILABLE

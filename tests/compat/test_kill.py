@@ -1,0 +1,112 @@
+"""SIGKILL of the broker under load, again and again: nothing that it acknowledged is lost or doubled."""
+
+import random
+import threading
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+KILLS = 20
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+
+
+class Load:
+    """An idempotent producer and a committer, each on a thread of its own, that write down what they were told."""
+
+    def __init__(self, bootstrap):
+        self.stop = threading.Event()
+        self.told = {}  # (partition, offset) -> value
+        self.failed = []
+        self.committed = 0
+        self._bootstrap = bootstrap
+        self._threads = [threading.Thread(target=work) for work in (self._produce, self._commit)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.stop.set()
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+    def _produce(self):
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "retry.backoff.ms": 20,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "log_level": 0,
+            }
+        )
+
+        def told(error, message):
+            if error is not None:
+                self.failed.append(error)
+            else:
+                self.told[message.partition(), message.offset()] = message.value()
+
+        number = 0
+        while not self.stop.is_set():
+            producer.produce("t", b"%d" % number, key=b"%d" % (number % 11), on_delivery=told)
+            number += 1
+            producer.poll(0.0005)
+        assert producer.flush(30) == 0
+
+    def _commit(self):
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "committer",
+                "enable.auto.commit": False,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "log_level": 0,
+            }
+        )
+        offset = 1
+        while not self.stop.is_set():
+            try:
+                consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+                self.committed = offset
+                offset += 1
+            except Exception:  # the broker is dead at the moment
+                time.sleep(0.02)
+        consumer.close()
+
+
+def test_twenty_kills_lose_and_double_nothing(served):
+    chance = random.Random(20)
+    reader = {"bootstrap.servers": served.bootstrap, "group.id": "committer", "enable.auto.commit": False}
+    with Load(served.bootstrap) as load:
+        for _ in range(KILLS):
+            before = len(load.told), load.committed
+            deadline = time.monotonic() + 30
+            while load.told.__len__() <= before[0] or load.committed <= before[1]:
+                assert time.monotonic() < deadline, f"no progress after a kill: {before}; {served.log()}"
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.3))
+            served.kill()
+            served.start()
+    assert load.failed == []
+    consumer = Consumer(reader)
+    offset = consumer.committed([TopicPartition("t", 0)], timeout=20)[0].offset
+    assert load.committed <= offset <= load.committed + 1
+    consumer.assign([TopicPartition("t", partition, 0) for partition in range(3)])
+    found = {}
+    while len(found) < len(load.told):
+        message = consumer.poll(10)
+        assert message is not None, f"{len(found)} of {len(load.told)} records are there"
+        assert message.error() is None
+        found[message.partition(), message.offset()] = message.value()
+    consumer.close()
+    assert load.told.items() <= found.items()
+    values = list(found.values())
+    assert len(values) == len(set(values))

@@ -1,0 +1,121 @@
+"""Producers of three foreign clients: everything that they were told is stored is there once, and in order."""
+
+import asyncio
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+pytestmark = [  # kafka-python's own doing
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+COUNT = 500
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+def read_all(bootstrap, topic, count):
+    """Every record of the topic, by partition: offset, key, value, headers."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    found = {partition: [] for partition in partitions}
+    while sum(map(len, found.values())) < count:
+        message = consumer.poll(10)
+        assert message is not None, f"{sum(map(len, found.values()))} of {count} records came"
+        assert message.error() is None
+        found[message.partition()].append((message.offset(), message.key(), message.value(), message.headers()))
+    assert consumer.poll(0.2) is None
+    consumer.close()
+    return found
+
+
+def check(found, sent):
+    """`found` holds what was sent, once, at offsets without a gap, each key in the order of its sending."""
+    for records in found.values():
+        assert [offset for offset, *_ in records] == list(range(len(records)))
+        values = [int(value) for _, _, value, _ in records]
+        assert values == sorted(values)
+    assert sorted((key, value) for records in found.values() for _, key, value, _ in records) == sorted(sent)
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("codec", CODECS)
+def test_confluent_kafka_produces(served, codec, idempotent):
+    producer = Producer(
+        {
+            "bootstrap.servers": served.bootstrap,
+            "compression.type": codec,
+            "enable.idempotence": idempotent,
+            "linger.ms": 2,
+            "queue.buffering.max.messages": 1000,
+        }
+    )
+    told = []
+    sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
+    for key, value in sent:
+        producer.produce("t", value, key, headers={"h": b"1"}, on_delivery=lambda error, message: told.append(error))
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    assert told == [None] * COUNT
+    found = read_all(served.bootstrap, "t", COUNT)
+    check(found, sent)
+    assert {headers[0] for records in found.values() for *_, headers in records} == {("h", b"1")}
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_confluent_kafka_produces_with_fewer_acks(served, acks):
+    producer = Producer({"bootstrap.servers": served.bootstrap, "acks": acks})
+    sent = [(b"k", b"%d" % n) for n in range(COUNT)]
+    for key, value in sent:
+        producer.produce("t", value, key)
+    assert producer.flush(30) == 0
+    check(read_all(served.bootstrap, "t", COUNT), sent)
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("codec", [None, "gzip"])  # those that need no further package
+def test_kafka_python_produces(served, codec, idempotent):
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(
+        bootstrap_servers=served.bootstrap, compression_type=codec, enable_idempotence=idempotent, linger_ms=2
+    )
+    sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
+    futures = [producer.send("t", value, key) for key, value in sent]
+    told = [future.get(30) for future in futures]
+    producer.close()
+    found = read_all(served.bootstrap, "t", COUNT)
+    check(found, sent)
+    places = [(each.partition, each.offset) for each in told]
+    assert sorted(places) == sorted((partition, offset) for partition, records in found.items() for offset, *_ in records)
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("codec", [None, "gzip"])
+def test_aiokafka_produces(served, codec, idempotent):
+    from aiokafka import AIOKafkaProducer
+
+    async def produce():
+        producer = AIOKafkaProducer(
+            bootstrap_servers=served.bootstrap, compression_type=codec, enable_idempotence=idempotent, linger_ms=2
+        )
+        await producer.start()
+        waiting = [await producer.send("t", value, key) for key, value in sent]
+        told = [await each for each in waiting]
+        await producer.stop()
+        return told
+
+    sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
+    told = asyncio.run(produce())
+    assert len(told) == COUNT
+    check(read_all(served.bootstrap, "t", COUNT), sent)
+
+
+def test_a_transactional_producer_is_told_at_once_that_there_are_no_transactions(served):
+    from confluent_kafka import KafkaException
+
+    producer = Producer({"bootstrap.servers": served.bootstrap, "transactional.id": "t"})
+    with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+        producer.init_transactions(10)
