@@ -1,0 +1,93 @@
+"""The Spark source on two cores: into the noop sink, and JSON flights into a Delta table.
+
+The broker runs in this process; Spark in another, which prints what its batches took. Rows a second are rows over the time of
+`addBatch`, the median of the full batches but for the first.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.batch import encode_batch
+from demo.flights import flights, message
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTITIONS = 4
+ROWS_A_BATCH = 1_000_000
+BATCHES = 4
+
+
+def run():
+    """The rows spark_noop_mrows_s and spark_delta_mrows_s."""
+    with tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory, EmbeddedBroker() as broker:
+        cluster = Cluster(broker.bootstrap)
+        plain = [encode_batch([(b"%08d" % n, os.urandom(50) * 2, ()) for n in range(1_000)], timestamp_ms=1)]
+        _fill(cluster, "plain", plain, BATCHES * ROWS_A_BATCH // 1_000)
+        sample = list(flights(100_000))
+        events = [
+            encode_batch([(*message(flight), ()) for flight in sample[at : at + 1_000]], timestamp_ms=1, compression=3)
+            for at in range(0, len(sample), 1_000)
+        ]
+        _fill(cluster, "events", events, 8 * len(events))
+        cluster.close()
+        noop = _measured(broker.bootstrap, "plain", "noop", ROWS_A_BATCH, directory)
+        delta = _measured(broker.bootstrap, "events", "delta", 200_000, directory)
+    return [
+        {"name": "spark_noop_mrows_s", "value": noop / 1e6, "unit": "Mrows/s", "target": 1.2, "better": "higher"},
+        {"name": "spark_delta_mrows_s", "value": delta / 1e6, "unit": "Mrows/s", "target": None, "better": "higher"},
+    ]
+
+
+def _fill(cluster, name, batches, count):
+    """`count` batches are in the topic, spread over its partitions."""
+    places = places_of(cluster.create_topic(name, PARTITIONS))
+    for number in range(count):
+        cluster.produce(places[number % PARTITIONS], batches[number % len(batches)])
+
+
+def _measured(bootstrap, topic, sink, most, directory):
+    """Rows a second of a query of its own, median of its full batches after the first."""
+    command = [sys.executable, str(Path(__file__)), bootstrap, topic, sink, str(most), f"{directory}/{sink}"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the Spark query failed:\n{done.stderr[-2000:]}")
+    batches = json.loads(done.stdout.splitlines()[-1])
+    full = [rows / (took_ms / 1000) for rows, took_ms in batches if rows == most][1:]
+    return median(full)
+
+
+def query(bootstrap, topic, sink, most, path):
+    """Run one query to its end and print what its batches took."""
+    from apportion.spark import delta
+    from demo.pipeline import pipeline, session
+
+    reader = session(f"bench-{sink}").readStream.format("apportion").option("kafka.bootstrap.servers", bootstrap)
+    reader = reader.option("kafka.group.id", sink).option("subscribe", topic).option("startingOffsets", "earliest")
+    source = reader.option("maxOffsetsPerTrigger", most).load()
+    if sink == "noop":
+        writer = source.writeStream.format("noop")
+    else:
+        writer = pipeline(source, 2).writeStream.foreachBatch(delta.Writer(f"{path}/table"))
+    running = writer.option("checkpointLocation", f"{path}/checkpoint").trigger(availableNow=True).start()
+    running.awaitTermination()
+    print(
+        json.dumps(
+            [
+                (progress["numInputRows"], progress["durationMs"]["addBatch"])
+                for progress in running.recentProgress
+                if progress["numInputRows"]
+            ]
+        )
+    )
+
+
+if __name__ == "__main__":
+    query(*sys.argv[1:4], int(sys.argv[4]), sys.argv[5])
