@@ -47,9 +47,10 @@ class Application:
             "gates": str(self.gates),
             **options,
         }
-        extra = given.pop("source", {})
+        extra, settings = given.pop("source", {}), given.pop("spark", {})
         words = [word for key, value in given.items() for word in (f"--{key}", value)]
         words += [word for key, value in {"kafka.client.id": name, **extra}.items() for word in ("--option", f"{key}={value}")]
+        words += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         self._log = stage.path / f"{name}.log"
         self._expected_end = False
         with self._log.open("ab") as log:
@@ -115,8 +116,8 @@ class Stage:
         self.applications.append(application)
         return application
 
-    def produce(self, count, partition=None):
-        """`count` more events, spread evenly; they are acknowledged."""
+    def produce(self, count, partition=None, size=0):
+        """`count` more events, spread evenly; they are acknowledged. size: of a tail of random letters in each."""
         failed = []
 
         def delivered(error, message):

@@ -1,0 +1,214 @@
+"""What one query is told: faults in its options and its plan, lost data, columns. One Spark session serves all tests."""
+
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import functions as F
+
+from apportion.spark import StatefulQuery, delta, guard
+from apportion.wire.batch import encode_batch
+from tests.spark.application import spark_session
+from tests.spark.harness import until
+
+
+@pytest.fixture(scope="module")
+def spark():
+    session = spark_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def source(spark, stage):
+    """`source(**options)`: the stage's topic as a stream."""
+
+    def load(**options):
+        reader = spark.readStream.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap)
+        reader = reader.option("kafka.group.id", stage.group).option("subscribe", stage.topic).option("startingOffsets", "earliest")
+        return reader.options(**options).load()
+
+    return load
+
+
+@pytest.fixture
+def started(stage):
+    """`started(frame, function)`: a running query; it is stopped at the end of the test."""
+    queries = []
+
+    def start(frame, function=None, **trigger):
+        writer = frame.writeStream.foreachBatch(function or delta.Writer(str(stage.table)))
+        writer = writer.option("checkpointLocation", str(stage.path / f"checkpoint-{len(queries)}"))
+        queries.append(writer.trigger(**(trigger or {"processingTime": "300 milliseconds"})).start())
+        return queries[-1]
+
+    yield start
+    for query in queries:
+        query.stop()
+
+
+def ended(query):
+    """Why the query failed, within a minute."""
+    with pytest.raises(StreamingQueryException) as failure:
+        assert query.awaitTermination(60), "the query goes on"
+    return str(failure.value)
+
+
+def test_the_columns_are_those_of_sparks_own_kafka_source(source):
+    assert source().dtypes == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+    ]
+    assert source(includeHeaders="true").dtypes[-1] == ("headers", "array<struct<key:string,value:binary>>")
+
+
+def test_a_missing_group_is_refused_before_any_job_starts(spark, stage):
+    reader = spark.readStream.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap).option("subscribe", "t")
+    with pytest.raises(AnalysisException, match=r"option kafka\.group\.id is missing"):
+        reader.load()
+
+
+def test_a_batch_read_is_refused_with_the_way_out(spark, stage):
+    reader = spark.read.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap)
+    with pytest.raises(AnalysisException, match=r"use spark\.readStream"):
+        reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
+
+
+def test_every_field_of_a_record_arrives(stage, source, started):
+    records = [(b"k", b"v", (("h", b"x"),)), (None, None, ()), (b"", b"", (("h", None), ("h", b"")))]
+    stage.cluster.produce(stage.partitions[1], encode_batch(records, timestamp_ms=1_700_000_000_123))
+    seen = []
+    started(source(includeHeaders="true"), lambda frame, number: seen.extend(frame.collect()))
+    until(lambda: len(seen) == 3, what="three rows")
+    rows = [(row.key, row.value, row.partition, row.offset, row.timestamp.timestamp(), row.timestampType) for row in seen]
+    assert rows == [(key, value, 1, at, 1_700_000_000.123, 0) for at, (key, value, _) in enumerate(records)]
+    assert [[tuple(header) for header in row.headers or ()] for row in seen] == [list(headers) for *_, headers in records]
+
+
+def test_max_offsets_per_trigger_limits_every_batch(stage, source, started):
+    stage.produce(100)
+    sizes = []
+    started(source(maxOffsetsPerTrigger="30"), lambda frame, number: sizes.append(frame.count()))
+    until(lambda: sum(sizes) == 100, what="all rows")
+    assert [size for size in sizes if size] == [30, 30, 30, 10]
+
+
+def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(stage, source, started):
+    both = source().union(source(**{"kafka.group.id": f"{stage.group}-two"}))
+    stage.produce(40)
+    started(both)
+    until(lambda: len(stage.rows()) == 80, what="each record from both groups")
+    stage.produce(40)
+    until(lambda: len(stage.rows()) == 160, what="each record from both groups")
+    assert stage.rows() == sorted(stage.expected() * 2)
+
+
+@pytest.mark.parametrize(
+    ("stateful", "operator", "mode"),
+    [
+        (lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")), "StateStore", "update"),
+        (lambda rows: rows.dropDuplicates(["key"]), "StreamingDeduplicate", "append"),
+    ],
+)
+def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(stage, source, stateful, operator, mode):
+    stage.produce(20)
+    writer = stateful(source()).writeStream.foreachBatch(delta.Writer(str(stage.table))).outputMode(mode)
+    query = writer.option("checkpointLocation", str(stage.path / "checkpoint")).start()
+    said = ended(query)
+    assert "this query keeps state" in said
+    assert operator in said
+    assert stage.rows() == []
+
+
+@pytest.mark.parametrize(
+    ("stateful", "operator"),
+    [
+        (lambda rows: rows.groupBy("topic").count(), "an aggregation"),
+        (lambda rows: rows.dropDuplicates(["key"]), "dropDuplicates"),
+        (lambda rows: rows.distinct(), "distinct|dropDuplicates|aggregation"),
+        (lambda rows: rows.limit(5), "limit"),
+    ],
+)
+def test_guard_stops_a_query_that_keeps_state(stage, source, stateful, operator):
+    query = stateful(source()).writeStream.format("noop").outputMode("update" if operator[3:] == "aggregation" else "append")
+    running = query.option("checkpointLocation", str(stage.path / "checkpoint")).start()
+    with pytest.raises(StatefulQuery, match=operator):
+        guard(running)
+    assert not running.isActive
+
+
+def test_guard_lets_a_stateless_query_run(stage, source):
+    rows = source().where("offset >= 0").selectExpr("cast(value as string)")
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(stage.path / "checkpoint")).start()
+    assert guard(query) is query
+    assert query.isActive
+    query.stop()
+
+
+def test_the_writer_refuses_a_query_that_dropped_the_offset(stage, source, started):
+    stage.produce(4)
+    said = ended(started(source().select("topic", "partition", "value")))
+    assert "needs the source's columns topic, partition and offset" in said
+    assert "dropped offset" in said
+
+
+def test_the_writer_refuses_rows_whose_offset_was_changed(stage, source, started):
+    stage.produce(4)
+    said = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
+    assert "Keep the source's columns topic, partition and offset unchanged" in said
+    assert stage.rows() == []
+
+
+def test_a_pipeline_may_make_several_rows_of_one_record(stage, source, started):
+    stage.produce(40)
+    started(source().withColumn("word", F.explode(F.split(F.col("value").cast("string"), " "))).drop("headers"))
+    until(lambda: len(table_rows(stage)) == 120, what="three rows a record")
+    assert sorted({(row["partition"], row["offset"]) for row in table_rows(stage)}) == sorted(stage.produced)
+
+
+def table_rows(stage):
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        return DeltaTable(str(stage.table)).to_pyarrow_table().select(["partition", "offset"]).to_pylist()
+    except TableNotFoundError:
+        return []
+
+
+def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets(stage, source, started):
+    stage.produce(40)
+    query = started(source())
+    until(lambda: sum(stage.committed().values()) == 40, what="the group's offsets")
+    stage.cluster.delete_topic(stage.topic)
+    stage.cluster.create_topic(stage.topic, 4)
+    said = ended(query)
+    assert f"topic {stage.topic} (id " in said
+    assert f"{stage.topic}-0 from offset 10" in said
+    assert "Set failOnDataLoss to false" in said
+
+
+def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(stage, source, started):
+    stage.produce(40)
+    seen = []
+    started(source(failOnDataLoss="false"), lambda frame, number: seen.extend(row.value for row in frame.collect()))
+    until(lambda: len(seen) == 40, what="the old topic's rows")
+    stage.cluster.delete_topic(stage.topic)
+    (place, *_) = sorted(stage.partitions)
+    topic = stage.cluster.create_topic(stage.topic, 4)
+    stage.cluster.produce(place._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1))
+    until(lambda: b"new" in seen, what="the new topic's row")
+    assert len(seen) == 41
+
+
+def test_the_progress_tells_where_the_source_ends(stage, source, started):
+    stage.produce(40)
+    query = started(source(maxOffsetsPerTrigger="10"), lambda frame, number: frame.count())
+    until(lambda: query.lastProgress and query.lastProgress["numInputRows"] == 10, what="progress")
+    import json
+
+    latest = json.loads(query.lastProgress["sources"][0]["latestOffset"])
+    assert {number: end for number, (_, end) in latest["topics"][stage.topic]["span"].items()} == {str(n): 10 for n in range(4)}
