@@ -223,6 +223,11 @@ def test_a_hand_over_goes_through_a_third_member():
     assert after == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
 
 
+def test_a_new_topic_is_spread_over_its_subscribers():
+    after = assigned([-1] * 12, [6, 6], [[0, 1], [0, 1], [0, 1], [1]])
+    assert [loads_of(after[:6], 4), loads_of(after[6:], 4)] == [[2, 2, 2, 0], [1, 1, 1, 3]]
+
+
 def test_a_topic_that_nobody_wants_stays_without_owner():
     assert assigned([0, 0, 0], [2, 1], [[1], []]) == [-1, -1, 0]
 

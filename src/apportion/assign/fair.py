@@ -12,7 +12,7 @@ member of the other (docs/assignors.md says why). So each part is a block of its
 
 The chains start from what the members hold, and granting a claim more than it holds is one move. Chains of the least cost go
 first (successive shortest paths, which yield flows of least cost), so the moves in a level block are the fewest that any fair
-answer has. Every round places at least one partition for good.
+answer has.
 """
 
 import numpy as np
@@ -28,11 +28,10 @@ def fair_counts(sizes: Numbers, subscribers: Subscribers, held: Numbers) -> Numb
     """
     topics = subscribers.topics
     granted = np.zeros(len(held), np.int64)
-    unsettled = [np.flatnonzero(sizes[topics])]
+    claims = np.flatnonzero(sizes[topics])
+    unsettled = [claims] if len(claims) else []
     while unsettled:
         claims = unsettled.pop()
-        if not len(claims):
-            continue
         block = Block(topics[claims], subscribers.members[claims], held[claims], sizes)
         block.settle()
         if block.is_level:
@@ -140,7 +139,9 @@ class Block:
         """
         reached = self.reach < UNREACHED
         topic, member = reached[self.topic], reached[self.topics + self.member]
-        return np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
+        parts = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
+        assert len(parts[0]) and len(parts[1]), "a block that is not level has a side with too much and one with room"
+        return parts
 
 
 def compact(names: Vector) -> tuple[Numbers, Numbers]:
