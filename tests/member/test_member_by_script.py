@@ -1,5 +1,7 @@
 """The member machine, event by event, with whole actions compared."""
 
+import pytest
+
 from apportion.errors import Code
 from apportion.machine import Instant, Note, Tick
 from apportion.member.consumer import ConsumerMember, Settings, View
@@ -253,9 +255,9 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
     assert member.step(Unanswered(1, "no", code), at(1)) == [Lost(1, ()), Failed(code, "no")]
 
 
-def test_a_static_member_waits_a_bounded_time_for_its_instance_to_be_released():
-    member = new_member(instance_id="i", unreleased_limit_ms=1_000)
-    code = Code.UNRELEASED_INSTANCE_ID
+@pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
+def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
+    member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(Found(1), at(0))
     note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")

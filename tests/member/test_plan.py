@@ -109,7 +109,7 @@ def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(lags, limi
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=6), st.integers(1, 8))
 def test_every_lagging_partition_is_served_within_a_few_batches(ends, limit):
-    current = span("c", dict.fromkeys(places[:len(ends)], (0, 0)))
+    current = span("c", dict.fromkeys(places[: len(ends)], (0, 0)))
     logs = {place: (0, end) for place, end in zip(places, ends, strict=False)}
     waited = dict.fromkeys(logs, 0)
     while True:

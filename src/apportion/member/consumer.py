@@ -90,6 +90,7 @@ class Settings:
     member_id: made by whoever makes the member, and kept for all its lives.
     rebalance_timeout_ms: how long the owner may take to adopt a revocation before the coordinator expels the member.
     poll_limit_ms: how long the owner may be silent before the member leaves on its own; None: for ever.
+    wait_limit_ms: how long it asks again where only time can help: an instance id still held, a coordinator that failed.
     """
 
     group_id: str
@@ -102,7 +103,7 @@ class Settings:
     request_timeout_ms: int = 5_000
     backoff_ms: int = 100
     backoff_limit_ms: int = 1_000
-    unreleased_limit_ms: int = 120_000
+    wait_limit_ms: int = 120_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class ConsumerMember:
         self._beat_at_ms = 0
         self._not_before_ms = 0
         self._poll_at_ms: int | None = None
-        self._waiting_since_ms: int | None = None  # for somebody to release our instance id
+        self._waiting_since_ms: int | None = None  # for what only time can mend
         self._goes_stale = False
         self._last_accepted_ms: int | None = None
 
@@ -278,7 +279,7 @@ class ConsumerMember:
             target = ()
         else:
             return
-        if joined or target != self._target:
+        if target != self._target:  # None until now, if it has just joined
             actions.append(Offer(self._lives, target, minus(self._owned, target), minus(target, self._owned)))
         self._target = target
         if self.state is not State.ACKNOWLEDGING:  # what was adopted is said first
@@ -340,7 +341,7 @@ class ConsumerMember:
     def _may_wait(self, now: Instant) -> bool:
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now.mono_ms
-        return now.mono_ms - self._waiting_since_ms < self.settings.unreleased_limit_ms
+        return now.mono_ms - self._waiting_since_ms < self.settings.wait_limit_ms
 
     def _rearm_poll(self, now: Instant) -> None:
         limit = self.settings.poll_limit_ms

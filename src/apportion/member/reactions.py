@@ -18,7 +18,7 @@ class Reaction(Enum):
     REFRESH = "learn the cluster's metadata again, then ask the new leader"
     REJOIN = "the membership is lost: join again at epoch 0 with the same member id"
     AGAIN = "ask again with the newest member epoch, if one has arrived"
-    WAIT = "somebody else still holds the instance id: ask again, for a bounded time"
+    WAIT = "time may mend it: ask again, for a bounded time"
     RAISE = "tell the caller"
 
 
@@ -52,6 +52,7 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN,
         Code.GROUP_ID_NOT_FOUND: Reaction.REJOIN,
         Code.UNRELEASED_INSTANCE_ID: Reaction.WAIT,
+        Code.UNKNOWN_SERVER_ERROR: Reaction.WAIT,
         Code.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
     },
     "FindCoordinator": {**COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE: Reaction.RETRY},
