@@ -41,6 +41,7 @@ class Load:
                 "enable.idempotence": True,
                 "linger.ms": 1,
                 "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 100,
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 100,
                 "log_level": 0,
@@ -57,7 +58,8 @@ class Load:
         while not self.stop.is_set():
             producer.produce("t", b"%d" % number, key=b"%d" % (number % 11), on_delivery=told)
             number += 1
-            producer.poll(0.0005)
+            producer.poll(0)
+            time.sleep(0.0005)
         assert producer.flush(30) == 0
 
     def _commit(self):
@@ -89,7 +91,7 @@ def test_twenty_kills_lose_and_double_nothing(served):
         for _ in range(KILLS):
             before = len(load.told), load.committed
             deadline = time.monotonic() + 30
-            while load.told.__len__() <= before[0] or load.committed <= before[1]:
+            while len(load.told) <= before[0] or load.committed <= before[1]:
                 assert time.monotonic() < deadline, f"no progress after a kill: {before}; {served.log()}"
                 time.sleep(0.01)
             time.sleep(chance.uniform(0, 0.3))
