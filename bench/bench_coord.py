@@ -1,0 +1,158 @@
+"""How long one join takes in a very large group, how long a shard takes to read its log, and what a steady heartbeat costs."""
+
+from itertools import cycle, islice
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from apportion.coord import records
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append, Record
+from apportion.coord.shard import Shard
+from apportion.machine import Arrived, Caller, Instant, Ticket
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    OffsetCommitValue,
+    TopicPartitions,
+)
+from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+
+MEMBERS, TOPICS, PARTITIONS = 10_000, 100, 10_000
+RECORDS = 1_000_000
+NOW = Instant(0, 1_700_000_000_000)
+HERE = Caller("bench", "/127.0.0.1")
+
+
+def large_cluster() -> Topics:
+    """1,000,000 partitions."""
+    return Topics(Topic(f"t{number:03}", number.to_bytes(16, "big"), PARTITIONS) for number in range(1, TOPICS + 1))
+
+
+def beat(shard: Shard, member_id: str, epoch: int, **facts: Any) -> list[Any]:
+    """The actions that one heartbeat causes."""
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **facts)
+    return shard.step(Arrived(Ticket(1), request, 1, HERE, bytes(16)), NOW)
+
+
+def join(shard: Shard, member_id: str) -> float:
+    """Seconds from a joining heartbeat to the encoded records of all that it changes."""
+    names = tuple(topic.name for topic in shard.topics)
+    start = perf_counter()
+    actions = beat(shard, member_id, 0, rebalance_timeout_ms=60_000, subscribed_topic_names=names, topic_partitions=())
+    encoded = [encoded_record(record) for action in actions if isinstance(action, Append) for record in action.records]
+    spent = perf_counter() - start
+    assert len(encoded) >= 4
+    return spent
+
+
+def encoded_record(record: Record) -> tuple[bytes, bytes | None]:
+    """A record as it goes to the log."""
+    return encode_key(record.key), None if record.value is None else encode_value(record.value)
+
+
+def retargets() -> tuple[float, float]:
+    """(the first target of a group of 10,000, one more member that joins it), in milliseconds."""
+    topics = large_cluster()
+    shard = Shard(GroupSettings(), topics)
+    said = ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id=HERE.client_id,
+        client_host=HERE.host,
+        subscribed_topic_names=tuple(topic.name for topic in topics),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=60_000,
+        server_assignor=None,
+    )
+    for number in range(MEMBERS - 1):
+        shard.replay(records.member("g", f"member-{number:05}", said))
+    shard.loaded(NOW)
+    first = join(shard, "member-first")
+    return first * 1e3, median(join(shard, f"member-new-{number}") for number in range(5)) * 1e3
+
+
+def log() -> list[tuple[bytes, bytes | None]]:
+    """1,000,000 records: four offsets of 200 groups to one record of their members, which move all the time."""
+    topic = TopicPartitions(topic_id=bytes(16), partitions=tuple(range(10)))
+    moves: list[Record] = []
+    offsets: list[Record] = []
+    for number in range(200):
+        group_id = f"group-{number:03}"
+        moves.append(records.group_epoch(group_id, number + 1, 7))
+        moves.append(records.assignment_epoch(group_id, number + 1, NOW.wall_ms))
+        for index in range(10):
+            member_id = f"member-{index}"
+            held = TopicPartitions(
+                topic_id=bytes(16),
+                partitions=tuple(range(index * 10, index * 10 + 10)),
+                assignment_epochs=(number,) * 10,
+            )
+            said = ConsumerGroupMemberMetadataValue(
+                instance_id=None, rack_id=None, subscribed_topic_names=("t",), server_assignor=None
+            )
+            current = ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=number + 1, previous_member_epoch=number, assigned_partitions=(held,)
+            )
+            moves.append(records.member(group_id, member_id, said))
+            moves.append(records.target(group_id, member_id, [(topic.topic_id, held.partitions)]))
+            moves.append(records.current(group_id, member_id, current))
+        offsets += [
+            records.offset(
+                group_id, "t", index, OffsetCommitValue(offset=number, commit_timestamp=NOW.wall_ms, topic_id=bytes(15) + b"t")
+            )
+            for index in range(100)
+        ]
+    written = [encoded_record(record) for record in offsets], [encoded_record(record) for record in moves]
+    return [*islice(cycle(written[1]), RECORDS // 5), *islice(cycle(written[0]), RECORDS - RECORDS // 5)]
+
+
+def recovery() -> float:
+    """Seconds to read 1,000,000 encoded records into a shard."""
+    stored = log()
+    shard = Shard(GroupSettings(), Topics())
+    start = perf_counter()
+    for offset, (key_bytes, value_bytes) in enumerate(stored):
+        key = decode_key(key_bytes)
+        shard.replay(Record(key, None if value_bytes is None else decode_value(key, value_bytes)), offset)
+    shard.loaded(NOW)
+    return perf_counter() - start
+
+
+def steady_heartbeat() -> float:
+    """Microseconds of one steady heartbeat in the shard alone, in a group of ten."""
+    shard = Shard(GroupSettings(), Topics([Topic("t001", bytes(16), 10)]))
+    shard.loaded(NOW)
+    for number in range(10):
+        join(shard, f"m{number}")
+    for _ in range(3):
+        for number in range(10):
+            beat(shard, f"m{number}", 0, rebalance_timeout_ms=1, subscribed_topic_names=("t001",), topic_partitions=())
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m3", member_epoch=10)
+    event = Arrived(Ticket(1), request, 1, HERE, bytes(16))
+    assert len(shard.step(event, NOW)) == 1
+    spent = []
+    for _ in range(9):
+        start = perf_counter()
+        for _ in range(5_000):
+            shard.step(event, NOW)
+        spent.append((perf_counter() - start) / 5_000)
+    return min(spent) * 1e6
+
+
+def run() -> list[dict[str, Any]]:
+    """The rows of `make bench`."""
+    first_ms, join_ms = retargets()
+    return [
+        {"name": "retarget_first_ms", "value": first_ms, "unit": "ms", "target": None, "better": "lower"},
+        {"name": "retarget_ms", "value": join_ms, "unit": "ms", "target": None, "better": "lower"},
+        {"name": "recover_s", "value": recovery(), "unit": "s", "target": 10, "better": "lower"},
+        {"name": "heartbeat_shard_us", "value": steady_heartbeat(), "unit": "us", "target": None, "better": "lower"},
+    ]
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(row)
