@@ -16,8 +16,8 @@ globals().update({name: value for name, value in vars(scenarios).items() if not 
 
 @pytest.fixture(scope="module")
 def broker():
-    """A broker of ours with sessions of 3 s."""
-    with EmbeddedBroker(group_consumer_session_timeout_ms=3_000, group_consumer_heartbeat_interval_ms=500) as running:
+    """A broker of ours with sessions of 5 s."""
+    with EmbeddedBroker(group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500) as running:
         yield running
 
 

@@ -35,44 +35,13 @@ from apportion.member.membership import (
 from apportion.member.reactions import Reaction, reaction
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
+OUT = {State.JOINING, State.LEAVING, State.UNSUBSCRIBED, State.STALE, State.FATAL}  # a membership may end at any time
 NEXT = {  # state -> states it may go to
     State.UNSUBSCRIBED: {State.JOINING},
-    State.JOINING: {
-        State.JOINING,
-        State.RECONCILING,
-        State.STABLE,
-        State.LEAVING,
-        State.UNSUBSCRIBED,
-        State.STALE,
-        State.FATAL,
-    },
-    State.RECONCILING: {
-        State.ACKNOWLEDGING,
-        State.STABLE,
-        State.JOINING,
-        State.LEAVING,
-        State.UNSUBSCRIBED,
-        State.STALE,
-        State.FATAL,
-    },
-    State.ACKNOWLEDGING: {
-        State.RECONCILING,
-        State.STABLE,
-        State.JOINING,
-        State.LEAVING,
-        State.UNSUBSCRIBED,
-        State.STALE,
-        State.FATAL,
-    },
-    State.STABLE: {
-        State.RECONCILING,
-        State.ACKNOWLEDGING,
-        State.JOINING,
-        State.LEAVING,
-        State.UNSUBSCRIBED,
-        State.STALE,
-        State.FATAL,
-    },
+    State.JOINING: {State.RECONCILING, State.STABLE} | OUT,
+    State.RECONCILING: {State.ACKNOWLEDGING, State.STABLE} | OUT,
+    State.ACKNOWLEDGING: {State.RECONCILING, State.STABLE} | OUT,
+    State.STABLE: {State.RECONCILING, State.ACKNOWLEDGING} | OUT,
     State.LEAVING: {State.UNSUBSCRIBED, State.STALE},
     State.STALE: {State.JOINING, State.UNSUBSCRIBED},
     State.FATAL: {State.UNSUBSCRIBED},
