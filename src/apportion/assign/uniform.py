@@ -18,9 +18,11 @@ def uniform_homogeneous(owner: Vector, members: int) -> Vector:
         return owner.copy()
     sizes = sizes_of(owner, members)
     shares = equal_shares(len(owner), sizes)
-    free = free_above(shares, owner, sizes)
+    newcomers = dealt(np.maximum(shares - sizes, 0))
+    if len(newcomers) == len(owner):
+        return newcomers  # nobody keeps anything
     result = owner.copy()
-    result[free] = dealt(np.maximum(shares - sizes, 0))
+    result[free_above(shares, owner, sizes)] = newcomers
     return result
 
 
