@@ -3,8 +3,9 @@
 .PHONY: help demo test check test-compat bench lock clean fresh
 MAKEFLAGS += --no-print-directory
 
-BROKER ?= apportion
+BROKER ?= embedded
 ARGS ?=
+TESTS ?=
 PY := .venv/bin/python
 READY := .venv/.ready
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
@@ -18,10 +19,10 @@ $(READY): requirements.lock pyproject.toml tools/set_up.sh
 	@bash tools/set_up.sh
 
 demo: $(READY) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka)
-	@$(JAVA) $(PY) demo/run.py --broker $(BROKER) $(ARGS)
+	@$(JAVA) $(PY) -m demo --broker $(BROKER) $(ARGS)
 
 test: $(READY) ## every test but those against foreign clients and brokers
-	@$(JAVA) $(PY) -m pytest tests --ignore=tests/compat --ignore=tests/kafka $(ARGS)
+	@$(JAVA) $(PY) -m pytest $(or $(TESTS),tests) --ignore=tests/compat --ignore=tests/kafka $(ARGS)
 
 check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m ruff check .
@@ -30,7 +31,7 @@ check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m pytest tests/test_tidy.py
 
 test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
-	@$(JAVA) $(PY) -m pytest tests/compat tests/kafka $(ARGS)
+	@$(JAVA) $(PY) -m pytest $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
 
 bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
 	@$(JAVA) $(PY) bench/run.py $(ARGS)

@@ -1,51 +1,86 @@
-"""The picture of a run: partitions down, time across, colour by owner; rebalances as lines with their cause."""
+"""The picture of a run: partitions down, time across, colour by owner; changes of the membership as lines with their cause."""
 
 from collections.abc import Sequence
 from html import escape
 
 from demo.timeline import Event, Spell
 
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
-NOBODY = "#f0f0f0"
-LEFT, TOP, WIDTH, ROW, LEGEND = 90, 60, 1000, 24, 60
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # told apart by colour-blind eyes too
+NOBODY = "#e8e8e8"
+LEFT, TOP, WIDTH, ROW, LABEL = 96, 58, 1000, 24, 15
+WORDS = {"session": "host lost", "join": "joins", "leave": "leaves"}
 
 
-def ownership_svg(owned: Sequence[Spell], rebalances: Sequence[Event], partitions: int, end_ms: int, title: str) -> str:
-    """An SVG document; every owner has one colour, a partition without owner is pale."""
-    owners = list(dict.fromkeys(spell.owner for spell in owned if spell.owner))
-    colour = {owner: COLOURS[index % len(COLOURS)] for index, owner in enumerate(owners)}
-    height = TOP + partitions * ROW + LEGEND + 30
+def colours(members: Sequence[str]) -> dict[str, str]:
+    """A colour for each member, in their order."""
+    return {member: COLOURS[index % len(COLOURS)] for index, member in enumerate(members)}
 
-    def across(at_ms: int) -> float:
-        return LEFT + WIDTH * at_ms / max(1, end_ms)
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {height}"',
-        ' font-family="sans-serif" font-size="12">',
-        f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="22" font-size="16">{escape(title)}</text>',
+def ownership_svg(
+    owned: Sequence[Spell], rebalances: Sequence[Event], partitions: int, end_ms: int, title: str, members: Sequence[str] = ()
+) -> str:
+    """An SVG document; every owner has one colour, a partition without owner is pale. members: their order; else as they appear."""
+    owners = list(members) or list(dict.fromkeys(spell.owner for spell in owned if spell.owner))
+    colour = colours(owners)
+    levels = _levels(rebalances, end_ms)
+    top = TOP + LABEL * (max(levels, default=0) + 1)
+    bottom = top + partitions * ROW
+    drawn = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 40} {bottom + 70}"'
+        ' font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">',
+        f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="28" font-size="17">{escape(title)}</text>',
     ]
     for partition in range(partitions):
-        parts.append(f'<text x="{LEFT - 8}" y="{TOP + partition * ROW + 16}" text-anchor="end">partition {partition}</text>')
+        drawn.append(f'<text x="{LEFT - 10}" y="{top + partition * ROW + 16}" text-anchor="end">partition {partition}</text>')
     for spell in owned:
-        x, width = across(spell.from_ms), max(0.5, across(spell.to_ms) - across(spell.from_ms))
-        y = TOP + spell.partition * ROW + 2
-        fill = colour.get(spell.owner or "", NOBODY)
+        x, width = _x(spell.from_ms, end_ms), max(0.5, _x(spell.to_ms, end_ms) - _x(spell.from_ms, end_ms))
         label = f"partition {spell.partition}: {spell.owner or 'nobody'}, {(spell.to_ms - spell.from_ms) / 1000:.1f} s"
-        parts.append(
-            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 4}" fill="{fill}"><title>{escape(label)}</title></rect>'
+        drawn.append(
+            f'<rect x="{x:.1f}" y="{top + spell.partition * ROW + 2}" width="{width:.1f}" height="{ROW - 4}"'
+            f' fill="{colour.get(spell.owner or "", NOBODY)}"><title>{escape(label)}</title></rect>'
         )
-    for event in rebalances:
-        x = across(event.at_ms)
-        words = {"session": "host lost", "join": "joins", "leave": "leaves"}[event.cause]
-        parts.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{TOP + partitions * ROW}" stroke="#333" stroke-dasharray="3 3"/>'
-        )
-        parts.append(f'<text x="{x + 3:.1f}" y="{TOP - 10}" font-size="10">{escape(event.member)} {words}</text>')
-    for second in range(0, end_ms // 1000 + 1, 20):
-        x = across(second * 1000)
-        parts.append(f'<text x="{x:.1f}" y="{TOP + partitions * ROW + 16}" text-anchor="middle" fill="#666">{second} s</text>')
+    for event, level in zip(rebalances, levels, strict=True):
+        drawn += _marked(event, _x(event.at_ms, end_ms), TOP + LABEL * level, bottom)
+    for second in range(0, end_ms // 1000 + 1, _step_s(end_ms)):
+        x = _x(second * 1000, end_ms)
+        drawn.append(f'<path d="M{x:.1f} {bottom}v5" stroke="#888"/>')
+        drawn.append(f'<text x="{x:.1f}" y="{bottom + 19}" text-anchor="middle" fill="#666">{second} s</text>')
     for index, name in enumerate([*owners, "nobody"]):
-        x, y = LEFT + index * 170, TOP + partitions * ROW + 34
-        parts.append(f'<rect x="{x}" y="{y}" width="14" height="14" fill="{colour.get(name, NOBODY)}" stroke="#999"/>')
-        parts.append(f'<text x="{x + 20}" y="{y + 12}">{escape(name)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+        x = LEFT + index * 130
+        drawn.append(f'<rect x="{x}" y="{bottom + 38}" width="14" height="14" fill="{colour.get(name, NOBODY)}"/>')
+        drawn.append(f'<text x="{x + 20}" y="{bottom + 50}">{escape(name)}</text>')
+    return "\n".join([*drawn, "</svg>", ""])
+
+
+def _x(at_ms: int, end_ms: int) -> float:
+    return LEFT + WIDTH * at_ms / max(1, end_ms)
+
+
+def _step_s(end_ms: int) -> int:
+    """Seconds between two marks of the time axis: about ten marks."""
+    return next((step for step in (1, 2, 5, 10, 20, 30, 60) if end_ms <= step * 12_000), 120)
+
+
+def _label(event: Event) -> str:
+    cost = "" if event.converged_ms is None or event.cause == "join" else f", whole again {event.converged_ms / 1000:.1f} s later"
+    return f"{event.member} {WORDS[event.cause]}{cost}"
+
+
+def _levels(rebalances: Sequence[Event], end_ms: int) -> list[int]:
+    """On which line each label stands, so that none covers another."""
+    taken: list[float] = []  # where the last label of each line ends
+    levels = []
+    for event in rebalances:
+        x = _x(event.at_ms, end_ms)
+        level = next((level for level, end in enumerate(taken) if end < x), len(taken))
+        taken[level : level + 1] = [x + 6.2 * len(_label(event)) + 8]
+        levels.append(level)
+    return levels
+
+
+def _marked(event: Event, x: float, y: int, bottom: int) -> list[str]:
+    colour = "#cc0000" if event.cause == "session" else "#444"
+    return [
+        f'<path d="M{x:.1f} {y - 9}V{bottom}" stroke="{colour}" stroke-dasharray="3 3"/>',
+        f'<text x="{x + 4:.1f}" y="{y}" font-size="11" fill="{colour}">{escape(_label(event))}</text>',
+    ]

@@ -1,51 +1,78 @@
 """Flights as events: produced with confluent-kafka, paced, from a thread of its own."""
 
 import threading
-from collections.abc import Sequence
-from time import monotonic
+from collections.abc import Iterable
+from itertools import islice
 
 from confluent_kafka import KafkaException, Message, Producer
 
 from demo.flights import Flight, message
 
+STEP_S = 0.1
+SLOW_SHARE = 300
+
 
 class PacedProducer(threading.Thread):
-    """Produces `flights` to `topic` at about `per_second`; `sent` grows, `acknowledged` follows, `error` says what failed."""
+    """Produces `count` flights to `topic` at about `per_second`; `sent` grows, `acknowledged` follows, `error` says what failed.
 
-    def __init__(self, bootstrap: str, topic: str, flights: Sequence[Flight], per_second: float) -> None:
+    Until `finish` is called a step sends at most one in SLOW_SHARE of what is left, so that events flow as long as they are wanted.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, flights: Iterable[Flight], count: int, per_second: float) -> None:
         super().__init__(name="producer", daemon=True)
-        self._topic, self._flights, self._per_second = topic, flights, per_second
+        self._topic, self._flights, self._count, self._per_step = topic, iter(flights), count, max(1, round(per_second * STEP_S))
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 50, "enable.idempotence": True}
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.type": "lz4",
+                "linger.ms": 50,
+                "enable.idempotence": True,
+                "log_level": 0,  # what matters comes back as an error; the broker's end does not
+            }
         )
         self._ended = threading.Event()
+        self._finishing = threading.Event()
         self.sent = 0
         self.acknowledged = 0
         self.error: str | None = None
 
     def run(self) -> None:
-        """Send everything, ten times a second as much as is due, and wait for the last acknowledgement."""
-        began = monotonic()
+        """Send everything, a little at each step, and wait for the last acknowledgement."""
         try:
-            while self.sent < len(self._flights) and not self._ended.is_set():
-                due = min(len(self._flights), int((monotonic() - began) * self._per_second))
-                for flight in self._flights[self.sent : due]:
+            while self.sent < self._count and not self._ended.wait(STEP_S):
+                for flight in islice(self._flights, self._share()):
                     key, value = message(flight)
-                    self._producer.produce(self._topic, value, key, on_delivery=self._delivered)
-                self.sent = max(self.sent, due)
+                    self._produce(key, value)
+                    self.sent += 1
                 self._producer.poll(0)
-                self._ended.wait(0.1)
-            self._producer.flush(60)
-        except (KafkaException, BufferError) as error:
+            if not self._ended.is_set():
+                self._producer.flush(60)
+        except (KafkaException, OSError) as error:
             self.error = str(error)
-        if self.error is None and not self._ended.is_set() and self.acknowledged < len(self._flights):
-            self.error = f"only {self.acknowledged} of {len(self._flights)} events were acknowledged"
+        if self.error is None and not self._ended.is_set() and self.acknowledged < self._count:
+            self.error = f"only {self.acknowledged} of {self._count} events were acknowledged"
+
+    def _share(self) -> int:
+        left = self._count - self.sent
+        return min(self._per_step, left if self._finishing.is_set() else left // SLOW_SHARE)
+
+    def _produce(self, key: bytes | None, value: bytes) -> None:
+        while not self._ended.is_set():
+            try:
+                self._producer.produce(self._topic, value, key, on_delivery=self._delivered)
+                return
+            except BufferError:  # the broker is slower than we are
+                self._producer.poll(STEP_S)
 
     def _delivered(self, error: object, sent: Message) -> None:
         if error is None:
             self.acknowledged += 1
         else:
             self.error = str(error)
+
+    def finish(self) -> None:
+        """What is left goes out at full pace."""
+        self._finishing.set()
 
     def end(self) -> None:
         """Stop early."""

@@ -8,13 +8,32 @@ from typing import Any, NamedTuple
 
 
 class Sample(NamedTuple):
-    """One look at the group: its owners by partition, its members' names, whether it had converged, the committed offsets."""
+    """One look at the group: owners by partition, members' names, whether it had converged, its offsets; and the topic's ends."""
 
     at_ms: int
     owners: Mapping[int, str]
     members: frozenset[str]
     stable: bool
     committed: Mapping[int, int]
+    ends: Mapping[int, int] = {}
+
+    @property
+    def written(self) -> int:
+        """The rows below the committed offsets, all of which are in the table."""
+        return sum(self.committed.values())
+
+    @property
+    def lag(self) -> int:
+        """The rows that are in the topic and not below the committed offsets."""
+        return sum(self.ends.values()) - self.written
+
+    def owned_by(self, member: str) -> list[int]:
+        """The partitions of this member."""
+        return [partition for partition, owner in self.owners.items() if owner == member]
+
+    def converged(self, partitions: int) -> bool:
+        """Every partition has an owner and no member has anything left to do; or there are no members."""
+        return self.stable and (len(self.owners) == partitions or not self.members)
 
 
 class Death(NamedTuple):
@@ -85,13 +104,9 @@ def events(samples: Sequence[Sample], deaths: Sequence[Death], partitions: int) 
             cause, at_ms = ("session", died[member]) if member in died else ("leave", sample.at_ms)
             found.append(_event(cause, member, at_ms, samples[index:], last_stable, owned, partitions))
         before = sample.members
-        if _converged(sample, partitions):
+        if sample.converged(partitions):
             last_stable = sample.owners
     return sorted(found, key=lambda event: event.at_ms)
-
-
-def _converged(sample: Sample, partitions: int) -> bool:
-    return sample.stable and (len(sample.owners) == partitions or not sample.members)
 
 
 def _event(
@@ -103,7 +118,7 @@ def _event(
     owned: Sequence[Spell],
     partitions: int,
 ) -> Event:
-    end = next((sample for sample in after if _converged(sample, partitions)), None)
+    end = next((sample for sample in after if sample.converged(partitions)), None)
     until_ms = end.at_ms if end else after[-1].at_ms
     owners_after = end.owners if end else after[-1].owners
     moved = sum(1 for partition in range(partitions) if owners_before.get(partition) != owners_after.get(partition))
@@ -116,7 +131,7 @@ def _event(
 
 
 class CommitGaps(NamedTuple):
-    """The longest time between two successive commits of a partition that kept its owner."""
+    """The longest time between two successive commits of a partition that kept its owner; time without lag is left out."""
 
     during_rebalances_ms: int
     outside_ms: int
@@ -140,4 +155,6 @@ def commit_gaps(samples: Sequence[Sample], rebalances: Sequence[Event], partitio
                     kind = 0 if overlaps else 1
                     worst[kind] = max(worst[kind], sample.at_ms - moved_at)
                 offset, moved_at = now, sample.at_ms
+            elif now == sample.ends.get(partition):
+                moved_at = sample.at_ms  # there was nothing to commit until now
     return CommitGaps(*worst)

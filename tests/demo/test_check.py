@@ -1,5 +1,6 @@
 import pyarrow as pa
 from deltalake import write_deltalake
+
 from demo.check import Verdict, verdict
 from demo.flights import Figures
 

@@ -1,0 +1,150 @@
+"""The demonstration on the command line: `python -m demo`, or `make demo`."""
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from rich.console import Console
+
+from demo.brokers import KINDS, NoBroker
+from demo.check import Verdict, verdict
+from demo.flights import figures, flights
+from demo.picture import ownership_svg
+from demo.play import GROUP, MEMBERS, PARTITIONS, Played, Script, Stopped, play
+from demo.screen import screen
+from demo.timeline import commit_gaps, events, spells
+
+ALL_FLIGHTS = 336_776
+SECONDS = 100.0
+
+TEACH = """\
+Spark applications share one Kafka consumer group, lose one of them without warning, roll to a new version while events flow,
+and still write every real event exactly once.
+
+You will see, in two to three minutes:
+  1. A broker starts, with a topic "flights" of 12 partitions.
+  2. Two Spark applications start, members of the group "flights-etl", and write into one Delta table.
+  3. The 336,776 flights that left New York in 2013 are produced, paced.
+  4. At a third of the rows the host of one application is lost: all of its processes are killed at one instant.
+     Nobody says goodbye; the coordinator finds out when the session (6 s) ends, and the other one takes over.
+  5. At two thirds version 2 of the pipeline starts beside the survivor, with a checkpoint of its own; then version 1 stops.
+  6. The table is read again and compared with the CSV.
+
+What remains:
+  demo-out/summary.json    the figures; exit code 1 if any check failed
+  demo-out/ownership.svg   who owned which partition when
+  demo-out/flights         the Delta table
+  demo-out/logs            what each application said
+"""
+
+
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
+    """The command line, understood."""
+    parser = argparse.ArgumentParser("python -m demo", description=TEACH, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--broker", choices=KINDS, default="embedded", help="apportion's own inside this process, or a real Apache Kafka"
+    )
+    parser.add_argument("--flights", type=int, default=ALL_FLIGHTS, metavar="N", help="only the first N flights, at least 1000")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, metavar="S", help=f"how long they take to depart (default {SECONDS:.0f})"
+    )
+    parser.add_argument("--out", type=Path, default=Path("demo-out"), metavar="DIR", help="where the results go (default demo-out)")
+    parser.add_argument("--json", action="store_true", help="print summary.json at the end, everything else on stderr")
+    found = parser.parse_args(given)
+    if not 1000 <= found.flights <= ALL_FLIGHTS:
+        parser.error(f"--flights {found.flights}: give a number from 1000 to {ALL_FLIGHTS}")
+    if found.seconds <= 0:
+        parser.error(f"--seconds {found.seconds}: give a number above 0")
+    return found
+
+
+def summary(played: Played, judged: Verdict, rows_in: int, seconds: float) -> dict[str, Any]:
+    """The figures of a run, as summary.json has them."""
+    found = events(played.samples, played.deaths, PARTITIONS)
+    gaps = commit_gaps(played.samples, found, PARTITIONS)
+    return {
+        "broker": played.broker,
+        "rows_in": rows_in,
+        "rows_out": judged.rows_out,
+        "duplicates": judged.duplicates,
+        "missing": judged.missing,
+        "checks_ok": not judged.problems,
+        "problems": list(judged.problems),
+        "seconds": round(seconds, 1),
+        "peak_memory_mb": played.peak_memory_mb,
+        "events": [event.as_json() for event in found],
+        "longest_commit_gap_during_rebalances_ms": gaps.during_rebalances_ms,
+        "longest_commit_gap_outside_rebalances_ms": gaps.outside_ms,
+    }
+
+
+def picture(played: Played, title: str) -> str:
+    """The run as SVG."""
+    found = events(played.samples, played.deaths, PARTITIONS)
+    owned = spells(played.samples, played.deaths, PARTITIONS)
+    return ownership_svg(owned, found, PARTITIONS, played.samples[-1].at_ms, title, MEMBERS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """The script was played and judged; the exit code."""
+    began_s = monotonic()
+    script = Script(options.broker, options.flights, options.seconds, options.out.resolve())
+    stream = sys.stderr if options.json else sys.stdout
+    with screen(stream) as shown:
+        played = play(script, shown)
+    judged = verdict(str(script.table), figures(flights(script.rows)))
+    found = summary(played, judged, script.rows, monotonic() - began_s)
+    (script.out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
+    (script.out / "ownership.svg").write_text(picture(played, f"Who owned which partition: group {GROUP} on {played.broker}"))
+    if options.json:
+        print(json.dumps(found, indent=2))
+    tell(found, options.out, Console(file=stream, highlight=False))
+    return exit_code(found)
+
+
+def exit_code(found: dict[str, Any]) -> int:
+    """0 if every check held and a host was lost and noticed; else 1."""
+    return 0 if found["checks_ok"] and any(event["cause"] == "session" for event in found["events"]) else 1
+
+
+def tell(found: dict[str, Any], out: Path, console: Console) -> None:
+    """The result in sentences."""
+    lines = ["", *(f"[red]Wrong:[/red] {problem}" for problem in found["problems"])]
+    if found["checks_ok"]:
+        rows = f"{found['rows_in']:,} flights in, {found['rows_out']:,} rows out, 0 duplicates, 0 missing; the sums are the CSV's."
+        lines.append(f"[green]Every flight exactly once:[/green] {rows}")
+    lines += [_sentence(event) for event in found["events"]]
+    lines.append(f"{found['seconds']:.0f} s, at most {found['peak_memory_mb']:,} MB in all processes together.")
+    lines.append(f"The figures are in {out}/summary.json, the picture is {out}/ownership.svg, the table is {out}/flights.")
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+def _sentence(event: dict[str, Any]) -> str:
+    what = {"join": "joined", "leave": "left", "session": "lost its host"}[event["cause"]]
+    after = "the group never settled" if event["converged_ms"] is None else f"settled after {event['converged_ms'] / 1000:.1f} s"
+    return (
+        f"  {event['member']} {what}: {after}, {event['partitions_moved']} partitions moved, "
+        f"none without an owner for longer than {event['longest_unowned_ms'] / 1000:.1f} s"
+    )
+
+
+def main() -> int:
+    """The exit code; whatever ends the run, no process of it stays behind."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return run(arguments())
+    except (Stopped, NoBroker) as problem:
+        print(f"\nThe demonstration stopped. {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted; every process is gone.", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
