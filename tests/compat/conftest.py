@@ -1,6 +1,5 @@
 """A broker in a process of its own, as users run it, for clients that others wrote."""
 
-import os
 import re
 import signal
 import subprocess
@@ -25,7 +24,7 @@ class Served:
         for setting in self.settings:
             command += ["--set", setting]
         with open(self.data_dir.parent / "serve.log", "a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"LC_ALL": "C"})
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
         assert found, f"{line!r}; its log: {self.log()}"

@@ -95,7 +95,7 @@ def shared_by(*members):
     """True when these members own all partitions, each of them once and none more than its share."""
     owned = [member.owned() for member in members]
     sizes = [len(each) for each in owned]
-    return sorted(sum(owned, [])) == list(range(PARTITIONS)) and max(sizes) - min(sizes) <= 1
+    return sorted(partition for each in owned for partition in each) == list(range(PARTITIONS)) and max(sizes) - min(sizes) <= 1
 
 
 def test_three_members_share_leave_and_die_and_every_record_is_read(served, tmp_path):

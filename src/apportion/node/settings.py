@@ -86,6 +86,17 @@ class BrokerSettings:
         ):
             if getattr(self, name) < 1:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, not {getattr(self, name)}.")
+        for place in filter(None, (self.listeners, self.advertised_listeners)):
+            host_and_port(place)
+
+
+def host_and_port(listeners: str) -> tuple[str, int]:
+    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused for anything else."""
+    protocol, _, place = listeners.rpartition("://")
+    host, colon, port = place.rpartition(":")
+    if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit() or int(port) > 65535:
+        raise SettingRefused(f"listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}.")
+    return host.strip("[]") or "0.0.0.0", int(port)
 
 
 def _unknown(name: str, known: list[str]) -> str:

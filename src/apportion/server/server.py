@@ -12,7 +12,7 @@ from apportion.drive.aio import LoopDriver, instant
 from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
 from apportion.node.broker import Address
 from apportion.node.node import Node
-from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.node.settings import BrokerSettings, host_and_port
 from apportion.server.connection import Connection, Slot
 from apportion.store.files import RealDisk
 
@@ -43,7 +43,7 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         self._disk.claim()
-        host, port = bind_address(self.settings.listeners)
+        host, port = host_and_port(self.settings.listeners)
         bound = bound_socket(host, port)
         address = advertised(self.settings, host, bound.getsockname()[1])
         node = Node(self._disk, self.settings, address)
@@ -112,15 +112,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def bind_address(listeners: str) -> tuple[str, int]:
-    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused for anything else."""
-    protocol, _, place = listeners.rpartition("://")
-    host, colon, port = place.rpartition(":")
-    if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit() or int(port) > 65535:
-        raise SettingRefused(f"listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}.")
-    return host.strip("[]") or "0.0.0.0", int(port)
-
-
 def bound_socket(host: str, port: int) -> socket.socket:
     """A socket that has the address but does not listen yet. OSError that names the address."""
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
@@ -137,5 +128,5 @@ def bound_socket(host: str, port: int) -> socket.socket:
 def advertised(settings: BrokerSettings, host: str, port: int) -> Address:
     """What clients are told: advertised.listeners, else the bound address, else (bound to all) this machine's name."""
     if settings.advertised_listeners:
-        return Address(*bind_address(settings.advertised_listeners))
+        return Address(*host_and_port(settings.advertised_listeners))
     return Address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)

@@ -1,0 +1,55 @@
+"""The command line: it teaches, and says in one sentence what is wrong."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+
+
+def said(*arguments):
+    """Exit code and output of the command, run in this process."""
+    result = CliRunner().invoke(app, arguments)
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_help_shows_how_to_start():
+    code, text = said("--help")
+    assert code == 0
+    assert "apportion serve --listen 127.0.0.1:9092 --data-dir ./data" in text
+    code, text = said("serve", "--help")
+    assert code == 0
+    assert "--set num.partitions=12" in text
+    assert "listening on HOST:PORT" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--set", "num.partition=3"], "there is no setting 'num.partition'; did you mean num.partitions?"),
+        (["--set", "zebra=3"], "there is no setting 'zebra'."),
+        (["--set", "num.partitions"], "'num.partitions' is not a setting: write name=value."),
+        (["--set", "num.partitions=x"], "num.partitions must be a whole number, not 'x'."),
+        (["--set", "num.partitions=0"], "num.partitions must be at least 1, not 0."),
+        (["--set", "auto.create.topics.enable=maybe"], "auto.create.topics.enable must be true or false, not 'maybe'."),
+        (["--listen", "9092"], "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not '9092'."),
+        (["--listen", "SSL://here:9092"], "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'SSL://here:9092'."),
+        (
+            ["--set", "group.consumer.session.timeout.ms=70000"],
+            "group.consumer.session.timeout.ms (70000) must not be above group.consumer.max.session.timeout.ms (60000).",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named_before_anything_starts(tmp_path, arguments, sentence):
+    serve = [sys.executable, "-m", "apportion.cli.main", "serve", "--data-dir", str(tmp_path / "data")]
+    done = subprocess.run([*serve, *arguments], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"apportion serve: {sentence}\n")
+    assert not (tmp_path / "data").exists()
+
+
+def test_serving_imports_neither_numba_nor_pyarrow():
+    look = "import sys, apportion.cli.serving; print([m for m in ('numba', 'pyarrow', 'pyspark') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
