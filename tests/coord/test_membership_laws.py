@@ -104,6 +104,18 @@ class Membership(RuleBasedStateMachine):
             assert answer.error_code in (Code.NONE, *FENCING)
             del self.clients[client.member_id]
 
+    @rule(which=st.integers(0, 3), offset=st.integers(0, 99))
+    def commit(self, which, offset):
+        """Whoever is a member and works on partitions may commit them, even if it missed an answer."""
+        client = self.pick(which)
+        if client is None or not client.epoch:
+            return
+        alive = {topic.id: topic.name for topic in self.topics()}
+        offsets = {(alive[some], partition): offset for some, partition in client.owned if some in alive}
+        codes = self.world.commit(client.epoch, offsets, client.member_id)
+        if client.member_id in self.members():
+            assert codes == [Code.NONE] * len(offsets)
+
     @rule(which=st.integers(0, 3))
     def start_again(self, which):
         """A client forgets its epoch but not its id, and gives up what it had."""

@@ -5,11 +5,11 @@ Who calls a guard calls it through this module, so that a test can switch one of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.coord.incremental.beat import AWAY, JOINING, Beat
-from apportion.coord.incremental.reconcile import Hold, State
+from apportion.coord.incremental.reconcile import State
 from apportion.errors import Code, Refused
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ def state_is_understood(member: Member, owned: frozenset[int] | None) -> bool:
     return member.state is not State.UNKNOWN or (owned is not None and not owned)
 
 
-def may_commit(epoch: int, hold: Hold[int], claimed: int, units: Sequence[int]) -> bool:
-    """The commit is by the epoch that the member has, or an older one at which it was given every partition it still has.
+def may_commit(member: Member, claimed: int, units: Iterable[int]) -> bool:
+    """The commit is by the epoch that the member has, or by an older one at which it had been given all of `units`.
 
     Source: KIP-1251.
     """
-    if claimed >= epoch:
-        return claimed == epoch
-    given = {**hold.assigned, **hold.revoking}
+    if claimed >= member.epoch:
+        return claimed == member.epoch
+    given = member.assigned.as_mapping() | member.revoking.as_mapping()
     return all(unit in given and given[unit] <= claimed for unit in units)
 
 

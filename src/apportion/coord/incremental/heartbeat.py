@@ -78,8 +78,8 @@ def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMe
 def bump_if_it_mattered(turn: Turn, group: IncrementalGroup, has_changed_wishes: bool) -> None:
     """The group has a new epoch if its wishes or its topics changed, or if it never had one. At most one a heartbeat."""
     saved, live = group.saved, group.live
-    has_seen_topics = live.topics_version == turn.topics.version
-    live.topics_version = turn.topics.version
+    has_seen_topics = live.seen_topics is turn.topics
+    live.seen_topics = turn.topics
     is_due = has_changed_wishes or saved.epoch == 0
     if has_seen_topics and not is_due:
         return

@@ -12,6 +12,7 @@ from apportion.coord.incremental.holds import NO_GRANTS, Grants, Holders, UnitAr
 from apportion.coord.incremental.reconcile import Hold, State
 from apportion.coord.records import Record
 from apportion.errors import Code, Refused
+from apportion.topics import Topics
 from apportion.wire.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -79,10 +80,10 @@ class Saved:
 class Live:
     """What is only worth knowing while this process lives."""
 
-    __slots__ = ("topics_version",)
+    __slots__ = ("seen_topics",)
 
     def __init__(self) -> None:
-        self.topics_version = -1  # the snapshot of topics that the saved hash was last compared with
+        self.seen_topics: Topics | None = None  # the snapshot that the saved hash was last compared with
 
 
 class IncrementalGroup:
@@ -142,8 +143,8 @@ class IncrementalGroup:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
         if claim.version < 9:
             raise Refused(Code.UNSUPPORTED_VERSION, "A member of a consumer group commits with version 9 or newer.")
-        units = [self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions]
-        if not fencing.may_commit(member.epoch, member.hold, claim.epoch, units):
+        units = (self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions)
+        if not fencing.may_commit(member, claim.epoch, units):
             raise Refused(Code.STALE_MEMBER_EPOCH, f"Member {claim.member_id} is at epoch {member.epoch}, not {claim.epoch}.")
 
     def check_fetch(self, claim: FetchClaim) -> None:
