@@ -5,6 +5,7 @@ that could be answered now, and asks for a flush if anything was written. An ans
 It refuses to know sockets, clocks and threads.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from apportion.deadlines import Deadlines
@@ -42,7 +43,7 @@ class Node:
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
         journal, waits = Journal(), Waits()
         catalog = Catalog.open(disk)
-        partitions = Partitions(disk, LogSettings(segment_bytes=settings.log_segment_bytes), journal)
+        partitions = Partitions(disk, layout_of(settings), journal)
         self._broker = Broker(
             settings=settings,
             address=address,
@@ -215,6 +216,13 @@ class Node:
     def _refuse(self, parked: list[Arrived], code: Code) -> None:
         for asked in parked:
             self._send(Held(asked.ticket, refusal(asked, code), asked))
+
+
+def layout_of(settings: BrokerSettings) -> Callable[[str], LogSettings]:
+    """How the logs of a topic are laid out, by its name."""
+    groups = LogSettings(segment_bytes=settings.offsets_topic_segment_bytes)
+    others = LogSettings(segment_bytes=settings.log_segment_bytes)
+    return lambda name: groups if name == OFFSETS_TOPIC else others
 
 
 def _place(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """The logs of this broker, one a partition: opened on first use, seen by consumers up to what is on the disk."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from apportion.errors import Code, Refused
 from apportion.node.journal import Journal
@@ -90,11 +90,11 @@ class Partition:
 
 
 class Partitions:
-    """The partitions that are open, by topic id and index."""
+    """The partitions that are open, by topic id and index. `layout` gives the settings of a topic's logs."""
 
-    def __init__(self, disk: Disk, settings: LogSettings, journal: Journal) -> None:
+    def __init__(self, disk: Disk, layout: Callable[[str], LogSettings], journal: Journal) -> None:
         self._disk = disk
-        self._settings = settings
+        self._layout = layout
         self._journal = journal
         self._open: dict[tuple[TopicId, int], Partition] = {}
 
@@ -106,7 +106,7 @@ class Partitions:
         """The partition, opened if it was not; its log is empty if it was never written."""
         opened = self._open.get((topic.id, index))
         if opened is None:
-            log = Log.open(self._disk, log_directory(topic, index), self._settings)
+            log = Log.open(self._disk, log_directory(topic, index), self._layout(topic.name))
             opened = self._open[topic.id, index] = Partition(topic, index, log, self._journal)
         return opened
 
