@@ -79,9 +79,7 @@ def test_confluent_kafka_produces_with_fewer_acks(served, acks):
 def test_kafka_python_produces(served, codec, idempotent):
     from kafka import KafkaProducer
 
-    producer = KafkaProducer(
-        bootstrap_servers=served.bootstrap, compression_type=codec, enable_idempotence=idempotent, linger_ms=2
-    )
+    producer = KafkaProducer(bootstrap_servers=served.bootstrap, compression_type=codec, enable_idempotence=idempotent, linger_ms=2)
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     futures = [producer.send("t", value, key) for key, value in sent]
     told = [future.get(30) for future in futures]

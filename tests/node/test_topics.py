@@ -213,13 +213,3 @@ def test_a_failed_flush_takes_back_the_topic_that_it_was_about(play):
     assert [each.name for each in play.call(MetadataRequest(topics=None)).topics] == ["t"]
     play.create("u")
     assert [each.name for each in play.crash().call(MetadataRequest(topics=None)).topics] == ["t", "u"]
-
-
-@pytest.mark.parametrize(("key", "version"), [(key, version) for key, api in APIS.items() for version in api.versions])
-def test_every_api_answers_an_empty_request_in_every_version(play, key, version):
-    request = APIS[key].request()
-    ticket = play.ask(request, version)
-    play.flush()
-    play.sleep(1000)
-    assert ticket in play.answers, f"{APIS[key].name} v{version} was not answered"
-    assert not play.notes

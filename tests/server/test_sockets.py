@@ -97,7 +97,6 @@ def header(key, version, correlation_id=1, client_id=b"test"):
         ("negative array", framed(header(3, 1) + struct.pack(">i", -2))),
         ("impossible compact array", framed(header(3, 9) + b"\x00" + b"\xff\xff\xff\xff\x0f" + b"\x00" * 4)),
         ("endless varint", framed(header(3, 9) + b"\x00" + b"\xff" * 20)),
-        ("left over bytes", framed(header(18, 0) + b"more")),
         ("not text", framed(header(3, 1) + struct.pack(">ih", 1, 2) + b"\xff\xfe")),
     ],
 )
@@ -134,6 +133,13 @@ def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker):
         assert [key.api_key for key in body.api_keys] == sorted(APIS)
         peer.ask(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 3)
         assert peer.answer(ApiVersionsRequest, 3)[1].error_code == Code.NONE
+
+
+def test_bytes_after_a_request_are_ignored_as_librdkafka_sends_them(broker):
+    with Peer(broker) as peer:
+        peer.send(bytes.fromhex("000000170003000d00000003000772646b61666b610000000000010000"))
+        correlation_id, body = peer.answer(MetadataRequest, 13)
+        assert (correlation_id, body.error_code) == (3, Code.NONE)
 
 
 def test_answers_come_in_the_order_of_the_requests(broker):

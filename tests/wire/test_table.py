@@ -107,7 +107,6 @@ def test_long_records_are_one_part_of_their_own_uncopied():
         (b"\0\x03\0\0\0\0\0\1\0\1\xff", "a request's client id is not UTF-8"),
         (b"\0\x03\0\x09\0\0\0\1\0\0", "a header's tagged fields end too soon"),
         (b"\0\x03\0\x09\0\0\0\1\0\0\1\0\7", "a header's tagged fields are wrong: tagged field 0 ends too soon"),
-        (b"\0\x03\0\0\0\0\0\1\xff\xff\0\0\0\0!", "MetadataRequest v0: 1 bytes follow its end"),
     ],
 )
 def test_a_wrong_request_is_a_decode_error_with_a_sentence(frame, sentence):

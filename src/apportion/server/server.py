@@ -90,9 +90,17 @@ class Server:
         if type(action) is Reply:
             place = self._waiting.pop(action.ticket, None)
             if place is not None:
-                place[0].answer(place[1], action.body)
+                self._answer(place[0], place[1], action.body)
         elif type(action) is Note:
             LOG.log(LEVELS[action.level], "%s", action.text)
+
+    def _answer(self, connection: Connection, slot: Slot, body: Any) -> None:
+        """The answer is on its way. One that cannot be written is our mistake: it costs that connection and nothing else."""
+        try:
+            connection.answer(slot, body)
+        except Exception as error:
+            LOG.error("could not answer %s v%d of %s: %r", slot.api.name, slot.version, connection.peer, error)
+            connection.hang_up()
 
     def _fresh(self) -> bytes:
         """16 random bytes, drawn from the system a page at a time."""

@@ -7,7 +7,7 @@ the future has to be told what there is, in version 0.
 from typing import Any, NamedTuple
 
 from apportion.errors import Code, DecodeError
-from apportion.wire.codec import Buffer, Part, read_whole, write, write_onto
+from apportion.wire.codec import Buffer, Part, read, read_whole, write, write_onto
 from apportion.wire.frames import (
     framed_request,
     framed_response,
@@ -110,7 +110,10 @@ def api_of(request_class: Any) -> Api:
 
 
 def decode_request(frame: Buffer) -> Incoming:
-    """The request in `frame`; its bytes and records are views of it. DecodeError says what is wrong with it."""
+    """The request in `frame`; its bytes and records are views of it. DecodeError says what is wrong with it.
+
+    Bytes after the request are ignored, as Kafka does: librdkafka sends three when it asks Metadata for all topics (9 and later).
+    """
     key, version, correlation_id, client_size = request_header(frame)
     api = APIS.get(key)
     if api is None:
@@ -120,7 +123,7 @@ def decode_request(frame: Buffer) -> Incoming:
             return Incoming(api, version, correlation_id, "", None)
         raise DecodeError(f"{api.name} has versions {api.versions[0]} to {api.versions[-1]} here, and a request has {version}")
     client_id, offset = request_caller(frame, client_size, version >= api.flexible)
-    return Incoming(api, version, correlation_id, client_id, read_whole(api.request, version, frame, offset))
+    return Incoming(api, version, correlation_id, client_id, read(api.request, version, frame, offset)[0])
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:

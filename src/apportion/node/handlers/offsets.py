@@ -25,6 +25,7 @@ from apportion.wire.messages.offset_for_leader_epoch import (
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+EPOCHS_SINCE = 4
 NOWHERE = (-1, -1, -1)  # offset, timestamp, leader epoch
 
 
@@ -55,7 +56,10 @@ def _listed(partition: Partition | None, wanted: ListOffsetsPartition, version: 
             partition_index=wanted.partition_index, error_code=refused.code, timestamp=-1, offset=-1, leader_epoch=-1
         )
     return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index, timestamp=timestamp_ms, offset=offset, leader_epoch=epoch
+        partition_index=wanted.partition_index,
+        timestamp=timestamp_ms,
+        offset=offset,
+        leader_epoch=epoch if version >= EPOCHS_SINCE else -1,
     )
 
 
