@@ -25,7 +25,7 @@ def test_two_applications_share_a_topic_and_one_is_lost(stage):
     stage.produce(400)
     stage.until_owned_by("first")
     stage.until_written()
-    until(lambda: sum(stage.committed().values()) == 800, also=[first], what="the group's offsets")
+    until(lambda: stage.total_committed() == 800, also=[first], what="the group's offsets")
     assert stage.rows() == stage.expected()
 
 

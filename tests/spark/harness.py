@@ -107,7 +107,8 @@ class Stage:
         self.table = path / "table"
         self.cluster = Cluster(bootstrap)
         self.partitions = places_of(self.cluster.create_topic(self.topic, partitions))
-        self.producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "enable.idempotence": True})
+        quiet = {"log_level": 0}  # a broker that a test has killed is no news
+        self.producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "enable.idempotence": True, **quiet})
         self.produced = {}
         self.applications = []
 
@@ -177,6 +178,10 @@ class Stage:
 
     def committed(self):
         return {place.partition: offset for place, offset in self.cluster.committed(self.group, self.partitions).items()}
+
+    def total_committed(self):
+        """The sum of the group's offsets; all topics here begin at 0."""
+        return sum(offset or 0 for offset in self.committed().values())
 
     def close(self):
         for application in self.applications:

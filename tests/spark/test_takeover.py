@@ -15,7 +15,7 @@ def test_two_applications_share_a_topic_and_one_is_lost(stage):
     stage.produce(400)
     stage.until_owned_by("first")
     stage.until_written()
-    until(lambda: sum(stage.committed().values()) == 800, also=[first], what="the group's offsets")
+    until(lambda: stage.total_committed() == 800, also=[first], what="the group's offsets")
     assert stage.rows() == stage.expected()
 
 
@@ -42,7 +42,7 @@ def test_killed_after_sparks_commit_and_before_the_groups(stage):
     heir = stage.start("heir")
     stage.produce(200)
     stage.until_written()
-    until(lambda: sum(stage.committed().values()) == 400, also=[heir], what="the group's offsets")
+    until(lambda: stage.total_committed() == 400, also=[heir], what="the group's offsets")
     assert stage.rows() == stage.expected()
 
 
@@ -116,7 +116,7 @@ def test_an_idle_stream_makes_no_empty_batches(stage):
     idle = stage.start("idle")
     stage.produce(40)
     stage.until_written()
-    until(lambda: idle.batches() == idle.batches("offsets") != [] and sum(stage.committed().values()) == 40, also=[idle])
+    until(lambda: idle.batches() == idle.batches("offsets") != [] and stage.total_committed() == 40, also=[idle])
     before = idle.batches("offsets")
     seen_at = time.monotonic()
     until(lambda: time.monotonic() - seen_at > 5, also=[idle])  # ten triggers pass
@@ -127,5 +127,17 @@ def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(sta
     stage.start("filtering", where="offset % 10 < 5")
     for _ in range(3):
         stage.produce(40)
-        until(lambda: sum(stage.committed().values()) == len(stage.produced), what="the batch", also=stage.applications)
+        until(lambda: stage.total_committed() == len(stage.produced), what="the batch", also=stage.applications)
     assert stage.rows() == stage.expected(lambda partition, offset: offset % 10 < 5)
+
+
+def test_a_batch_that_takes_half_of_the_poll_interval_is_warned_of(stage):
+    slow = stage.start("slow", source={"kafka.max.poll.interval.ms": "6000"})
+    stage.until_owned_by("slow")
+    slow.close_gate("written")
+    stage.produce(40)
+    slow.wait_at("written")
+    entered_at = time.monotonic()
+    until(lambda: time.monotonic() - entered_at > 4, also=[slow])
+    slow.open_gate("written")
+    until(lambda: "the last batch took 4 s; after 6 s (kafka.max.poll.interval.ms)" in slow.tail(), what="the warning", also=[slow])

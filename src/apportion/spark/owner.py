@@ -7,7 +7,7 @@ acknowledged. The rule for the next span itself is `member.plan.plan`; nothing h
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import NamedTuple
 from uuid import uuid4
@@ -15,7 +15,7 @@ from uuid import uuid4
 from apportion.client.cluster import EARLIEST, LATEST, Cluster, places_of
 from apportion.client.connection import Disconnected
 from apportion.client.session import Session
-from apportion.errors import Refused
+from apportion.errors import Code, Refused
 from apportion.member.consumer import View
 from apportion.member.membership import State
 from apportion.member.plan import Log, Plan, Starting, World, plan
@@ -27,6 +27,7 @@ FIRST_ANSWER_LIMIT_S = 60.0
 FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
 STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
+TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 IDLE_WAIT_MS = 100
 AVAILABLE_NOW_WAIT_MS = 500
 
@@ -76,7 +77,7 @@ class Owner:
         self._session_ms = 0
         self._caps: dict[Place, int] | None = None
         self._ends: dict[Place, int] = {}
-        self._began_s = self._moved_s = monotonic()
+        self._began_s = self._moved_s = self._answered_s = monotonic()
         self._said = ""
         self.session.start()
 
@@ -109,6 +110,14 @@ class Owner:
         Raises DataLoss, MembershipFailed.
         """
         self.session.touch()
+        self._warn_of_long_batch()
+        try:
+            return self._planned(previous, limit)
+        finally:
+            self._answered_s = monotonic()
+
+    def _planned(self, previous: Span, limit: int | None) -> Span:
+        """`_plan`, with patience."""
         while True:
             try:
                 following = self._plan(previous, limit)
@@ -182,11 +191,18 @@ class Owner:
         return owned
 
     def _commit(self, offsets: Mapping[Place, int]) -> None:
-        """The group has stored these offsets; those that it has already are not sent again."""
+        """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
         new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
-        if new:
+        try:
             self.session.commit(new, life=self._held.life, patience_ms=CALL_MS)
-            self._stored.update(new)
+        except Refused as refused:
+            gone = self._deleted(new) if refused.code in TOPIC_GONE else ()
+            if not gone:
+                raise
+            self._lose_topics(new, gone)
+            self._held = Held(self._held.life, dict.fromkeys(place for place in self._held.places if place not in gone))
+            self._commit({place: offset for place, offset in new.items() if place not in gone})
+        self._stored.update(new)
 
     def _subscribed(self) -> dict[str, Topic]:
         """The subscribed topics that exist now."""
@@ -195,14 +211,23 @@ class Owner:
 
     def _refuse_deleted(self, previous: Span, owned: tuple[Place, ...]) -> None:
         """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
-        gone = [place for place in previous.ranges if place not in dict.fromkeys(owned)]
-        if not gone:
-            return
-        topics = self.cluster.topics(dict.fromkeys(place.topic for place in gone), fresh=True)
-        lost = [place for place in gone if (now := topics.named(place.topic)) is None or now.id != place.topic_id]
-        if lost:
-            read = ", ".join(f"{place} from offset {previous.ranges[place][1]}" for place in lost)
-            self._lose(f"topic {lost[0].topic} (id {id_text(lost[0].topic_id)}) was deleted or created again: not read were {read}")
+        mine = dict.fromkeys(owned)
+        gone = self._deleted(place for place in previous.ranges if place not in mine)
+        if gone:
+            self._lose_topics(previous.resting(), gone)
+
+    def _deleted(self, places: Iterable[Place]) -> tuple[Place, ...]:
+        """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
+        suspects = tuple(places)
+        if not suspects:
+            return ()
+        topics = self.cluster.topics(dict.fromkeys(place.topic for place in suspects), fresh=True)
+        return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
+
+    def _lose_topics(self, read: Mapping[Place, int], gone: tuple[Place, ...]) -> None:
+        topics = ", ".join(dict.fromkeys(f"{place.topic} (id {id_text(place.topic_id)})" for place in gone))
+        unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
+        self._lose(f"topic {topics} was deleted or created again: not read were {unread}")
 
     def _refuse_gaps(self, following: Plan) -> None:
         if following.gaps:
@@ -228,6 +253,18 @@ class Owner:
             raise MembershipFailed(
                 f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}"
             ) from error
+
+    def _warn_of_long_batch(self) -> None:
+        """A line when the last batch took more than half of the time after which the group takes its partitions away."""
+        took_ms = (monotonic() - self._answered_s) * 1000
+        if took_ms > self.options.rebalance_timeout_ms / 2:
+            log.warning(
+                "group %s: the last batch took %.0f s; after %.0f s (kafka.max.poll.interval.ms) the query loses its partitions: "
+                "lower maxOffsetsPerTrigger or raise that option",
+                self.options.group,
+                took_ms / 1000,
+                self.options.rebalance_timeout_ms / 1000,
+            )
 
     def _say(self, what: str) -> None:
         """One line when the reason to wait changes, not one a trigger."""
