@@ -1,6 +1,7 @@
 """The logs of this broker, one a partition: opened on first use, seen by consumers up to what is on the disk."""
 
 from collections.abc import Callable, Iterator, Sequence
+from re import fullmatch
 
 from apportion.errors import Code, Refused
 from apportion.node.journal import Journal
@@ -11,6 +12,7 @@ from apportion.topics import Topic, TopicId, Topics
 from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, restamp
 
 TOPICS = "topics"  # the directory of all logs
+PRODUCER_ID_AT = 43  # where a batch's header has it
 LEADER_EPOCH = 0  # one broker leads every partition for ever
 
 
@@ -84,8 +86,9 @@ class Partition:
     def remember_producers(self, since_ms: int) -> None:
         """The producers of the batches in the log are known, but those whose last record is older than `since_ms`."""
         for view in self.log.batches(self.log.start_offset):
-            header = read_header(view)
-            self.producers.appended(header, header.base_offset, header.max_timestamp_ms)
+            if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
+                header = read_header(view)
+                self.producers.appended(header, header.base_offset, header.max_timestamp_ms)
         self.producers.forget_before(since_ms)
 
 
@@ -117,7 +120,7 @@ class Partitions:
     def written(self, topic: Topic) -> list[int]:
         """The partitions of the topic that were ever written."""
         names = self._disk.list_dir(topic_directory(topic.id.hex()))
-        return sorted(int(name.rpartition("-")[2]) for name in names)
+        return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
     def drop(self, topic: Topic) -> None:
         """The topic's logs are deleted; nobody asks for them again."""
@@ -131,7 +134,7 @@ class Partitions:
         """Every log of these topics is open and will be in the next flush; directories of other topics are gone."""
         self._disk.make_dir(TOPICS)
         for name in self._disk.list_dir(TOPICS):
-            if topics.with_id(bytes.fromhex(name)) is None:
+            if fullmatch("[0-9a-f]{32}", name) and topics.with_id(bytes.fromhex(name)) is None:
                 self._delete_tree(topic_directory(name))
         for topic in topics:
             self.make_room(topic)

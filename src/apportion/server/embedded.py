@@ -31,7 +31,8 @@ class EmbeddedBroker:
         self.bootstrap = ""
         self._thread = threading.Thread(target=self._run, name="apportion-broker", daemon=True)
         self._thread.start()
-        self._started.wait(START_SECONDS)
+        if not self._started.wait(START_SECONDS):
+            raise TimeoutError(f"the broker on {self._data_dir} has not started within {START_SECONDS} seconds")
         self._raise_failure()
 
     def __enter__(self) -> "EmbeddedBroker":

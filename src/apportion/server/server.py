@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from apportion.drive.aio import LoopDriver, instant
-from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
+from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
 from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings, host_and_port
@@ -48,8 +48,12 @@ class Server:
         address = advertised(self.settings, host, bound.getsockname()[1])
         node = Node(self._disk, self.settings, address)
         self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, loop=loop)
-        self._driver.perform(node.start(instant(), self._fresh()))
-        await self._driver.idle()
+        for action in node.start(instant(), self._fresh()):
+            if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
+                self._disk.sync(action.paths)
+                self._driver.post(Flushed(action.mark))
+            else:
+                self._carry_out(action)
         self._listener = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
         return address
 
