@@ -230,7 +230,12 @@ class Owner:
         self._lose(f"topic {topics} was deleted or created again: not read were {unread}")
 
     def _refuse_gaps(self, following: Plan) -> None:
+        """Gaps are data loss. Those of a topic that was made again are the topic's: offsets are asked for by its name."""
         if following.gaps:
+            gone = self._deleted(gap.place for gap in following.gaps)
+            if gone:
+                self._lose_topics({gap.place: gap.expected for gap in following.gaps}, gone)
+                raise NotYet(f"the group has not heard yet that topic {gone[0].topic} was deleted")
             self._lose("; ".join(map(str, following.gaps)))
 
     def _lose(self, what: str) -> None:
