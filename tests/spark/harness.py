@@ -144,6 +144,11 @@ class Stage:
             (row["partition"], row["offset"], row["value"]) for row in table.select(["partition", "offset", "value"]).to_pylist()
         )
 
+    def orphans(self):
+        """Parquet files that the table does not refer to."""
+        held = {Path(uri).name for uri in DeltaTable(str(self.table)).file_uris()}
+        return sorted(path.name for path in self.table.glob("*.parquet") if path.name not in held)
+
     def expected(self, keep=lambda partition, offset: True):
         return sorted((*place, value) for place, value in self.produced.items() if keep(*place))
 

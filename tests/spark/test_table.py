@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from apportion.spark.delta import clean
 from apportion.spark.files import Files, Window, as_files, remove, rewritten
 from apportion.spark.table import Attempt, Beaten
 
@@ -149,3 +150,16 @@ def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(t
     delays = {(row["partition"], row["delay"]) for row in table.to_pylist()}
     assert stored(path) == [(partition, offset) for partition in range(6) for offset in range(4)]
     assert delays == {(partition, 7 if partition % 2 else None) for partition in range(6)}
+
+
+def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path):
+    path = str(tmp_path / "t")
+    opened(path).commit(written(path, {("t", 0): Window(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS)
+    (orphan,) = written(path, {("t", 0): Window(3, 3, 5)}, rows(0, 3, 5))
+    assert clean(path) == []  # younger than the retention
+    assert clean(path, retention_hours=0) == [orphan.path]
+    assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
+
+
+def test_clean_of_a_table_that_is_not_there_does_nothing(tmp_path):
+    assert clean(str(tmp_path / "none")) == []

@@ -64,6 +64,7 @@ def test_frozen_past_its_session_with_its_fences_read_then_thawed(stage):
     stage.until_written()
     zombie.refuse_end()
     assert stage.rows() == stage.expected()
+    assert stage.orphans() == []
 
 
 def test_an_old_application_comes_back_with_an_uncommitted_batch(stage):

@@ -7,6 +7,7 @@ without knowing, finds the fence moved and writes nothing. No row passes through
     events.writeStream.foreachBatch(delta.Writer("/lake/flights")).option("checkpointLocation", "/checkpoints/v1").start()
 """
 
+import logging
 import threading
 from collections.abc import Mapping
 from time import monotonic
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -26,6 +27,8 @@ from apportion.spark.stateless import refuse_state
 from apportion.spark.table import Attempt, Beaten
 
 CLEAN_EVERY_S = 24 * 3600
+
+log = logging.getLogger("apportion.spark")
 
 
 class Admission(NamedTuple):
@@ -112,7 +115,7 @@ class Writer:
         """A full vacuum runs beside the query once a day."""
         if monotonic() >= self._clean_at:
             self._clean_at = monotonic() + CLEAN_EVERY_S
-            threading.Thread(target=clean, args=(self.table, self.storage_options), daemon=True).start()
+            threading.Thread(target=_clean_beside, args=(self.table, self.storage_options), daemon=True).start()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_checked": set(), "_clean_at": 0.0}
@@ -180,3 +183,11 @@ def clean(table: str, storage_options: Mapping[str, str] | None = None, retentio
     except TableNotFoundError:
         return []
     return opened.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=True)
+
+
+def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None:
+    """`clean`, where a failure must not disturb a query: the next day comes."""
+    try:
+        clean(table, storage_options)
+    except (DeltaError, OSError) as error:
+        log.warning("the daily vacuum of %s did not run: %s", table, error)
