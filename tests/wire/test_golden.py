@@ -59,5 +59,5 @@ def test_every_api_has_a_recorded_answer_of_the_real_kafka_in_every_version_it_o
     assert wanted - recorded == NOT_OFFERED
 
 
-NOT_OFFERED = {(0, 0), (0, 1), (0, 2), (22, 6)}
-"""Kafka 4.3.1 advertises Produce 0-2 and closes the connection of whoever uses them; it does not advertise InitProducerId 6."""
+NOT_OFFERED = {(0, 0), (0, 1), (0, 2)}
+"""Kafka 4.3.1 advertises Produce 0-2 and closes the connection of whoever uses them."""

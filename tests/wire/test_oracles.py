@@ -41,13 +41,12 @@ KAFKA_PYTHON_DOES_NOT_KNOW = {
 }
 """Ours, and unknown to the oracle."""
 
-KIO_ONLY = {}
-KAFKA_PYTHON_ONLY = {}
+KIO_ONLY = {(f"InitProducerId{kind}", 6): "two-phase commit, which no Kafka offers yet" for kind in ("Request", "Response")}
+KAFKA_PYTHON_ONLY = {**KIO_ONLY}
 """Known to the oracle, and not ours."""
 
 
 OTHER_WORDS = {
-    ("enable_2pc", "enable2_pc"),
     ("topic_authorized_operations", "authorized_operations"),
     ("cluster_authorized_operations", "authorized_operations"),
 }

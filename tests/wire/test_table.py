@@ -24,7 +24,7 @@ SPOKEN = {
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
-    "InitProducerId": (22, 0, 6),
+    "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),
     "CreatePartitions": (37, 0, 3),

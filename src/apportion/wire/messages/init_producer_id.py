@@ -1,9 +1,9 @@
 """Give a producer its id and epoch."""
 
-from apportion.wire.fields import boolean, int16, int32, int64, message, string
+from apportion.wire.fields import int16, int32, int64, message, string
 
 
-@message(key=22, versions=range(7), flexible=2, type="request")
+@message(key=22, versions=range(6), flexible=2, type="request")
 class InitProducerIdRequest:
     """Who am I? Without a transactional id every answer is a new id."""
 
@@ -11,11 +11,9 @@ class InitProducerIdRequest:
     transaction_timeout_ms: int = int32()
     producer_id: int = int64(since=3, default=-1)
     producer_epoch: int = int16(since=3, default=-1)
-    enable_2pc: bool = boolean(since=6)
-    keep_prepared_txn: bool = boolean(since=6)
 
 
-@message(key=22, versions=range(7), flexible=2, type="response")
+@message(key=22, versions=range(6), flexible=2, type="response")
 class InitProducerIdResponse:
     """The id and the epoch to produce with."""
 
@@ -23,5 +21,3 @@ class InitProducerIdResponse:
     error_code: int = int16()
     producer_id: int = int64(default=-1)
     producer_epoch: int = int16()
-    ongoing_txn_producer_id: int = int64(since=6, default=-1)
-    ongoing_txn_producer_epoch: int = int16(since=6, default=-1)
