@@ -1,0 +1,93 @@
+"""The loop driver carries out what a toy machine asks for, and invents nothing."""
+
+import asyncio
+
+from apportion.drive.aio import LoopDriver
+from apportion.machine import Flush, Flushed, FlushFailed, Instant, Note, Tick
+
+
+class Toy:
+    """Writes down every event; acts as the event itself says."""
+
+    def __init__(self):
+        self.events = []
+        self.wake_ms = None
+
+    def step(self, event, now: Instant):
+        if isinstance(event, Exception):
+            raise event
+        self.events.append(event)
+        if isinstance(event, Tick):
+            self.wake_ms = None
+        return event if isinstance(event, list) else []
+
+    def wake_at(self):
+        return self.wake_ms
+
+    def give_up(self, event, error, now: Instant):
+        self.events.append(("gave up", event))
+        return [Note("error", str(error))]
+
+
+def run(deed, sync=lambda paths: None):
+    """What the toy saw and what was carried out, after `deed(toy, driver)`."""
+    toy, done = Toy(), []
+
+    async def play():
+        driver = LoopDriver(toy, sync=sync, carry_out=done.append, loop=asyncio.get_running_loop())
+        await deed(toy, driver)
+        await driver.stop()
+
+    asyncio.run(play())
+    return toy.events, done
+
+
+def test_actions_are_carried_out_in_order_and_a_flush_comes_back_as_an_event():
+    paths = []
+
+    async def deed(toy, driver):
+        driver.post([Note("info", "a"), Flush(3, ("x", "y")), Note("info", "b")])
+        await driver.idle()
+
+    events, done = run(deed, paths.extend)
+    assert events[1:] == [Flushed(3)]
+    assert (paths, done) == (["x", "y"], [Note("info", "a"), Note("info", "b")])
+
+
+def test_a_disk_that_refuses_is_an_event_too():
+    def refuse(paths):
+        raise OSError("no room")
+
+    async def deed(toy, driver):
+        driver.post([Flush(1, ("x",))])
+        await driver.idle()
+
+    assert run(deed, refuse)[0][1:] == [FlushFailed(1, "no room")]
+
+
+def test_a_step_that_breaks_off_is_given_up_and_the_next_one_goes_on():
+    async def deed(toy, driver):
+        driver.post(AssertionError("broken"))
+        driver.post([Note("info", "next")])
+
+    events, done = run(deed)
+    assert [type(each) for each in events] == [tuple, list]
+    assert done == [Note("error", "broken"), Note("info", "next")]
+
+
+def test_the_machine_is_woken_when_it_wants_to_be():
+    async def deed(toy, driver):
+        toy.wake_ms = 0
+        driver.post([])
+        while Tick() not in toy.events:
+            await asyncio.sleep(0)
+
+    assert run(deed)[0] == [[], Tick()]
+
+
+def test_after_the_end_nothing_is_stepped():
+    async def deed(toy, driver):
+        await driver.stop()
+        driver.post([Note("info", "late")])
+
+    assert run(deed) == ([], [])
