@@ -34,8 +34,12 @@ fi
 
 wanted=$(grep -c '==' requirements.lock)
 echo "apportion: installing $wanted packages from requirements.lock (some 800 MB, Spark being half of it; minutes the first time)"
-.venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock |
+pip="env PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip"
+# What builds packages comes first and is pinned too, so that nothing below fetches a build tool of its own.
+awk '/^[a-z]/ { wanted = /^(packaging|pip|setuptools|wheel)==/ } wanted' requirements.lock >.venv/builders.lock
+$pip install --quiet --require-hashes -r .venv/builders.lock
+$pip install --progress-bar off --require-hashes --no-build-isolation -r requirements.lock |
     sed -un -e 's/^Collecting \([^ ]*\).*/  \1/p' -e 's/^Installing collected packages.*/  unpacking/p'
-.venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+$pip install --quiet --no-deps --no-build-isolation -e .
 touch .venv/.ready
 echo "apportion: .venv is ready"
