@@ -133,11 +133,11 @@ def _sentence(event: dict[str, Any]) -> str:
     )
 
 
-def main() -> int:
+def main(given: list[str] | None = None) -> int:
     """The exit code; whatever ends the run, no process of it stays behind."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        return run(arguments())
+        return run(arguments(given))
     except (Stopped, NoBroker) as problem:
         print(f"\nThe demonstration stopped. {problem}", file=sys.stderr)
         return 1

@@ -4,36 +4,41 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Application:
-    """One run of `demo.pipeline`, in a process session of its own; its output goes to `log`."""
+def pipeline(name: str, version: int, out: Path, **options: str) -> "Application":
+    """`demo.pipeline` runs as an application; its log, checkpoint and scratch lie in `out`. options: the others of its options."""
+    said = {"name": name, "version": str(version), "checkpoint": str(out / "checkpoints" / name), **options}
+    command = [sys.executable, "-m", "demo.pipeline", *(f"--{key}={value}" for key, value in said.items())]
+    return Application(name, command, out / "logs" / f"{name}.log", out / "scratch" / name)
 
-    def __init__(self, name: str, version: int, out: Path, **options: str) -> None:
-        """The driver has been started; `out` holds its log, checkpoint and scratch. options: the others of `demo.pipeline`."""
-        self.name, self.version, self.log = name, version, out / "logs" / f"{name}.log"
+
+class Application:
+    """A process with all that it starts, in a process session of its own; its output goes to `log`."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, scratch: Path) -> None:
+        """It has been started in the directory `scratch`, where Spark also keeps what it cannot hold in memory."""
+        self.name, self.log = name, log
         self.stopping = False
-        scratch = out / "scratch" / name
-        for directory in (self.log.parent, scratch):
+        for directory in (log.parent, scratch):
             directory.mkdir(parents=True, exist_ok=True)
-        said = {"name": name, "version": str(version), "checkpoint": str(out / "checkpoints" / name), **options}
-        command = [sys.executable, "-m", "demo.pipeline", *(f"--{key}={value}" for key, value in said.items())]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
         environment = os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "SPARK_LOCAL_DIRS": str(scratch)}
-        with self.log.open("wb") as log:
+        with log.open("wb") as output:
             self._driver = subprocess.Popen(
                 command,
                 cwd=scratch,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -60,6 +65,8 @@ class Application:
             halted |= {process.pid: process for process in new}
         _signal_all(halted.values(), signal.SIGKILL)
         self._driver.wait()
+        while any(map(_lives, halted.values())):
+            sleep(0.01)
         return len(halted)
 
     def processes(self) -> list[psutil.Process]:

@@ -5,7 +5,7 @@ from html import escape
 
 from demo.timeline import Event, Spell
 
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # told apart by colour-blind eyes too
+COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")  # told apart by colour-blind eyes too
 NOBODY = "#e8e8e8"
 LEFT, TOP, WIDTH, ROW, LABEL = 96, 58, 1000, 24, 15
 WORDS = {"session": "host lost", "join": "joins", "leave": "leaves"}
@@ -40,7 +40,7 @@ def ownership_svg(
             f' fill="{colour.get(spell.owner or "", NOBODY)}"><title>{escape(label)}</title></rect>'
         )
     for event, level in zip(rebalances, levels, strict=True):
-        drawn += _marked(event, _x(event.at_ms, end_ms), TOP + LABEL * level, bottom)
+        drawn += _marked(event, end_ms, TOP + LABEL * level, bottom)
     for second in range(0, end_ms // 1000 + 1, _step_s(end_ms)):
         x = _x(second * 1000, end_ms)
         drawn.append(f'<path d="M{x:.1f} {bottom}v5" stroke="#888"/>')
@@ -71,16 +71,24 @@ def _levels(rebalances: Sequence[Event], end_ms: int) -> list[int]:
     taken: list[float] = []  # where the last label of each line ends
     levels = []
     for event in rebalances:
-        x = _x(event.at_ms, end_ms)
-        level = next((level for level, end in enumerate(taken) if end < x), len(taken))
-        taken[level : level + 1] = [x + 6.2 * len(_label(event)) + 8]
+        start, end = _extent(event, end_ms)
+        level = next((level for level, free in enumerate(taken) if free < start), len(taken))
+        taken[level : level + 1] = [end]
         levels.append(level)
     return levels
 
 
-def _marked(event: Event, x: float, y: int, bottom: int) -> list[str]:
+def _extent(event: Event, end_ms: int) -> tuple[float, float]:
+    """Where the label begins and ends: right of its line, or left of it where the picture ends."""
+    x, width = _x(event.at_ms, end_ms), 6.2 * len(_label(event)) + 8
+    return (x, x + width) if x + width < LEFT + WIDTH + 36 else (x - width, x)
+
+
+def _marked(event: Event, end_ms: int, y: int, bottom: int) -> list[str]:
+    x, (start, _) = _x(event.at_ms, end_ms), _extent(event, end_ms)
+    place = f'x="{x + 4:.1f}"' if start == x else f'x="{x - 4:.1f}" text-anchor="end"'
     colour = "#cc0000" if event.cause == "session" else "#444"
     return [
         f'<path d="M{x:.1f} {y - 9}V{bottom}" stroke="{colour}" stroke-dasharray="3 3"/>',
-        f'<text x="{x + 4:.1f}" y="{y}" font-size="11" fill="{colour}">{escape(_label(event))}</text>',
+        f'<text {place} y="{y}" font-size="11" fill="{colour}">{escape(_label(event))}</text>',
     ]

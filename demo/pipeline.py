@@ -8,15 +8,20 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from time import monotonic, sleep
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from apportion.spark import delta
 from demo.flights import COLUMNS, TEXT
 
 FLIGHT = StructType([StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS])
+DRAIN_S = 10.0
 
 
 def pipeline(source: DataFrame, version: int) -> DataFrame:
@@ -49,6 +54,7 @@ def session(name: str) -> SparkSession:
     """A small local Spark: no UI, small heap, Unix-domain sockets to its Python workers."""
     settings = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "512m",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -64,6 +70,27 @@ def session(name: str) -> SparkSession:
     return builder.getOrCreate()
 
 
+def warm(spark: SparkSession, version: int) -> None:
+    """Spark has run the pipeline once, on nothing, before it is given partitions: the first job of a JVM takes long."""
+
+    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import apportion.columns.read
+        import apportion.spark.files  # noqa: F401  a Python worker keeps what it has imported
+
+        return batches
+
+    record = spark.createDataFrame([(b"{}", "", 0, 0)], "value binary, topic string, partition int, offset long")
+    rows = pipeline(record.repartition(2), version)
+    rows.mapInArrow(loaded, rows.schema).write.format("noop").mode("overwrite").save()
+
+
+def drain(query: StreamingQuery) -> None:
+    """The batch that ran is written, or DRAIN_S are over: what is cut short must be read again by the next owner."""
+    until_s = monotonic() + DRAIN_S
+    while query.isActive and query.status["isTriggerActive"] and monotonic() < until_s:
+        sleep(0.02)
+
+
 def main() -> None:
     """Run until SIGTERM, or until the query fails."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -71,13 +98,14 @@ def main() -> None:
         parser.add_argument(option, required=True)
     parser.add_argument("--version", type=int, required=True)
     options = parser.parse_args()
-    stop = threading.Event()
+    stop, parent = threading.Event(), os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the director's: it stops us in order
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = session(options.name)
+    warm(spark, options.version)
     source = (
-        session(options.name)
-        .readStream.format("apportion")
+        spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", options.bootstrap)
         .option("kafka.group.id", options.group)
         .option("kafka.client.id", options.name)
@@ -93,9 +121,10 @@ def main() -> None:
         .start()
     )
     print("started", flush=True)
-    while not stop.is_set():
+    while not stop.is_set() and os.getppid() == parent:  # nobody's application ends too
         if query.awaitTermination(0.2):
             sys.exit(f"the query ended by itself: {query.exception()}")
+    drain(query)
     query.stop()
     print("stopped", flush=True)
 

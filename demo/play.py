@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import NamedTuple
 
 from apportion.client.cluster import Cluster
-from demo.applications import Application
+from demo.applications import Application, pipeline
 from demo.brokers import Broker, running
 from demo.flights import flights
 from demo.observe import Observer
@@ -164,13 +164,13 @@ class Stage:
     def start(self, name: str, version: int) -> None:
         """An application of this version runs."""
         places = {"bootstrap": self.broker.bootstrap, "group": GROUP, "topic": TOPIC, "table": str(self.script.table)}
-        self.applications[name] = Application(name, version, self.script.out, **places)
+        self.applications[name] = pipeline(name, version, self.script.out, **places)
         self.news(f"{name} starts: version {version} of the pipeline, a Spark application of its own")
 
     def lose(self, name: str) -> None:
         """The host of this application is lost."""
-        count = self.applications[name].lose_host()
         self.deaths.append(Death(self.at_ms(), name))
+        count = self.applications[name].lose_host()
         self.news(f"the host of {name} is lost: {count} processes killed at one instant")
 
     def stop(self, name: str) -> None:

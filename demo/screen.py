@@ -15,6 +15,7 @@ from demo.timeline import Sample
 
 LINE_EVERY_MS = 5_000
 NEWS = 6
+CELL_MS = 500
 NOBODY = "·"
 
 
@@ -139,9 +140,9 @@ def partition_table(scene: Scene, width: int) -> Table:
 def strip(scene: Scene, partition: int, cells: int) -> Text:
     """The owners of a partition from the start until now, each in its colour."""
     colour = colours(scene.members)
-    seconds = -(-scene.at_ms // 1000 // cells) or 1  # whole seconds a cell, so that the past stands still
+    cell_ms = CELL_MS * (scene.at_ms // CELL_MS // cells + 1)  # few widths of a cell, so that the past stands still
     drawn = Text()
-    for at_ms in range(seconds * 1000, scene.at_ms + 1, seconds * 1000):
+    for at_ms in range(cell_ms, scene.at_ms + 1, cell_ms):
         seen = scene.samples[bisect_right(scene.samples, at_ms, key=lambda sample: sample.at_ms) - 1]
         owner = owner_at(scene, partition, seen)
         drawn.append("█" if owner else NOBODY, style=colour.get(owner or "", "dim"))

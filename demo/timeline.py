@@ -155,6 +155,6 @@ def commit_gaps(samples: Sequence[Sample], rebalances: Sequence[Event], partitio
                     kind = 0 if overlaps else 1
                     worst[kind] = max(worst[kind], sample.at_ms - moved_at)
                 offset, moved_at = now, sample.at_ms
-            elif now == sample.ends.get(partition):
+            elif moved_at is not None and now == sample.ends.get(partition):
                 moved_at = sample.at_ms  # there was nothing to commit until now
     return CommitGaps(*worst)
