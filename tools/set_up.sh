@@ -33,7 +33,7 @@ if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/de
 fi
 
 wanted=$(grep -c '==' requirements.lock)
-echo "apportion: installing $wanted packages from requirements.lock (some 800 MB, Spark being half of it; minutes the first time)"
+echo "apportion: installing $wanted packages from requirements.lock (1.4 GB on the disk; minutes the first time)"
 pip="env PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip"
 # What builds packages comes first and is pinned too, so that nothing below fetches a build tool of its own.
 awk '/^[a-z]/ { wanted = /^(packaging|pip|setuptools|wheel)==/ } wanted' requirements.lock >.venv/builders.lock
