@@ -55,6 +55,7 @@ def test_topics_are_there_after_a_crash_with_their_ids(play):
         ({"name": "t_1.x"}, Code.INVALID_TOPIC_EXCEPTION),
         ({"name": "n", "count": 0}, Code.INVALID_PARTITIONS),
         ({"name": "n", "count": -2}, Code.INVALID_PARTITIONS),
+        ({"name": "n", "count": 2**31 - 1}, Code.POLICY_VIOLATION),
         ({"name": "n", "factor": 2}, Code.INVALID_REPLICATION_FACTOR),
         ({"name": "n", "configs": (CreatableTopicConfig(name="no.such", value="1"),)}, Code.INVALID_CONFIG),
         (
@@ -138,7 +139,8 @@ def test_partitions_are_added_and_never_taken_away(play):
         topic = CreatePartitionsTopic(name="t", count=count, assignments=None)
         return play.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
 
-    assert [grown(2), grown(1), grown(5)] == [Code.INVALID_PARTITIONS, Code.INVALID_PARTITIONS, Code.NONE]
+    assert [grown(2), grown(1), grown(2**31 - 1)] == [Code.INVALID_PARTITIONS, Code.INVALID_PARTITIONS, Code.POLICY_VIOLATION]
+    assert grown(5) == Code.NONE
     assert len(described(play.crash(), "t").partitions) == 5
 
 

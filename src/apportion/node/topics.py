@@ -22,6 +22,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
 DEFAULT_COUNT = -1  # asks for num.partitions
 NAME_LENGTH = 249
+PARTITIONS_AT_ONCE = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 
 TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow a broker setting stand in `configs_of`
@@ -132,6 +133,7 @@ class Registry:
             count = self._settings.num_partitions
         if count < 1:
             raise Refused(Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}")
+        check_count(count)
         for key, value in config.items():
             if key not in TOPIC_SETTINGS or value is None:
                 raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {key}" if value is not None else f"{key} has no value")
@@ -185,6 +187,7 @@ class Registry:
         """The topic has `count` partitions."""
         if topic.name in INTERNAL:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
+        check_count(count - topic.partitions)
         self._catalog.grow(topic.name, count)
         self._wrote()
 
@@ -250,6 +253,12 @@ class Registry:
 def is_valid(name: str) -> bool:
     """True for a name that a topic may bear."""
     return 0 < len(name) <= NAME_LENGTH and name not in (".", "..") and fullmatch(r"[a-zA-Z0-9._-]+", name) is not None
+
+
+def check_count(more: int) -> None:
+    """POLICY_VIOLATION when a request makes more partitions at once than Kafka would."""
+    if more > PARTITIONS_AT_ONCE:
+        raise Refused(Code.POLICY_VIOLATION, f"{more} partitions at once are too many: up to {PARTITIONS_AT_ONCE} can be made")
 
 
 def check_name(name: str) -> None:

@@ -25,7 +25,7 @@ from apportion.wire.messages.metadata import (
 from apportion.wire.table import versions
 
 GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
-UNAUTHORISED = -(1 << 31)  # "authorized operations were not asked for"
+BY_ID_SINCE = 12  # the first version of Metadata that may ask by topic id, though 10 has the field
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
@@ -57,7 +57,12 @@ def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
         topics = tuple(_described(broker, topic) for topic in broker.registry.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
-        topics = tuple(_asked_for(broker, wanted, may_create, ask.fresh) for wanted in request.topics)
+        topics = tuple(
+            MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
+            if ask.version < BY_ID_SINCE and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
+            else _asked_for(broker, wanted, may_create, ask.fresh)
+            for wanted in request.topics
+        )
     host, port = broker.address
     return Answer(
         MetadataResponse(

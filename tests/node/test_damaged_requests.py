@@ -1,0 +1,108 @@
+"""Requests with random damage: either their bytes mean nothing, or they are answered; a node never breaks over them."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import DecodeError
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.init_producer_id import InitProducerIdRequest
+from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from apportion.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from apportion.wire.table import APIS, api_of, decode_request, encode_request
+
+TOPIC_ID = bytes(range(16))
+
+
+def whole_requests(kit):
+    """Requests that do as much as possible."""
+    beat = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
+    owned = (TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 1)),)
+    commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    places = (ListOffsetsPartition(partition_index=0, timestamp=-1), ListOffsetsPartition(partition_index=0, timestamp=7))
+    return [
+        kit.produce("t", kit.batch(b"a", b"b")),
+        kit.fetch("t"),
+        ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=places),)),
+        MetadataRequest(topics=(MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new"))),
+        CreateTopicsRequest(topics=(CreatableTopic(name="u", num_partitions=2, replication_factor=1),)),
+        CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="t", count=5, assignments=None),)),
+        DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)),
+        DescribeConfigsRequest(resources=(DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None),)),
+        FindCoordinatorRequest(coordinator_keys=("g",)),
+        InitProducerIdRequest(transactional_id=None),
+        ConsumerGroupHeartbeatRequest(member_epoch=0, subscribed_topic_names=("t",), topic_partitions=(), **beat),
+        ConsumerGroupHeartbeatRequest(member_epoch=2, topic_partitions=owned, server_assignor="range", **beat),
+        ConsumerGroupHeartbeatRequest(member_epoch=-1, **beat),
+        ConsumerGroupHeartbeatRequest(member_epoch=-2, instance_id="i", **beat),
+        ConsumerGroupDescribeRequest(group_ids=("g", "h")),
+        OffsetCommitRequest(group_id="g", topics=(OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID, partitions=(commit,)),)),
+        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)),
+        OffsetDeleteRequest(
+            group_id="g",
+            topics=(OffsetDeleteRequestTopic(name="t", partitions=(OffsetDeleteRequestPartition(partition_index=0),)),),
+        ),
+        ListGroupsRequest(states_filter=("Stable",)),
+        DeleteGroupsRequest(groups_names=("g", "h")),
+    ]
+
+
+damages = st.lists(
+    st.tuples(
+        st.integers(0, 19),  # which request
+        st.integers(0, 30),  # which version, counted from the newest
+        st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 2, 127, 128, 255])), max_size=3),  # bytes put in place
+        st.sampled_from([None, 0, 1, 5, 20]),  # how much is cut off
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def frame_of(request, back, places, cut):
+    """The request in some version, with bytes changed behind its header."""
+    versions = api_of(type(request)).versions
+    version = versions[-1 - back % len(versions)]
+    if type(request) in (APIS[0].request, APIS[1].request):
+        version = min(version, 12)
+    try:
+        frame = bytearray(encode_request(request, version, 1, "c")[4:])
+    except ValueError:  # that version cannot say it
+        frame = bytearray(encode_request(request, versions[-1], 1, "c")[4:])
+    for place, byte in places:
+        at = 8 + place % (len(frame) - 8)
+        frame[at] = byte
+    return bytes(frame[: len(frame) - cut] if cut else frame)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damages)
+def test_no_damage_breaks_a_node(kit, damaged):
+    play = kit.Play()
+    play.create("t", 3)
+    requests = whole_requests(kit)
+    for which, *damage in damaged:
+        try:
+            incoming = decode_request(frame_of(requests[which], *damage))
+        except DecodeError:
+            continue
+        play.ask(incoming.body, incoming.version)  # which also encodes the answer
+        play.flush()
+    play.sleep(100_000)
+    play.flush()
+    assert play.call(ListGroupsRequest()).error_code == 0
+    play.crash()
