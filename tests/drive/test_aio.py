@@ -25,6 +25,8 @@ class Toy:
         return self.wake_ms
 
     def give_up(self, event, error, now: Instant):
+        if isinstance(event, KeyError):
+            raise event
         self.events.append(("gave up", event))
         return [Note("error", str(error))]
 
@@ -34,7 +36,7 @@ def run(deed, sync=lambda paths: None):
     toy, done = Toy(), []
 
     async def play():
-        driver = LoopDriver(toy, sync=sync, carry_out=done.append, loop=asyncio.get_running_loop())
+        driver = LoopDriver(toy, sync=sync, carry_out=done.append, broken=done.append, loop=asyncio.get_running_loop())
         await deed(toy, driver)
         await driver.stop()
 
@@ -91,3 +93,13 @@ def test_after_the_end_nothing_is_stepped():
         driver.post([Note("info", "late")])
 
     assert run(deed) == ([], [])
+
+
+def test_a_machine_that_cannot_give_up_a_step_is_stepped_no_more():
+    broken = KeyError("worse")
+
+    async def deed(toy, driver):
+        driver.post(broken)
+        driver.post([Note("info", "late")])
+
+    assert run(deed) == ([], [broken])

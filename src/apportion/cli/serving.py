@@ -19,19 +19,18 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
     try:
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(Server(settings, data_dir)))
+            runner.run(_serve(settings, data_dir))
     except (SettingRefused, Damaged, OSError) as error:
         print(f"apportion serve: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
         return UNUSABLE
     return 0
 
 
-async def _serve(server: Server) -> None:
-    stop = asyncio.Event()
+async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
+    server = Server(settings, data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, server.end)
     host, port = await server.start()
     print(f"listening on {f'[{host}]' if ':' in host else host}:{port}", flush=True)
-    await stop.wait()
-    await server.stop()
+    await server.run_until_ended()

@@ -31,7 +31,10 @@ def instant() -> Instant:
 
 
 class LoopDriver:
-    """One machine on one loop. `carry_out` gets every action but Flush, in order, on the loop's thread."""
+    """One machine on one loop. `carry_out` gets every action but Flush, in order, on the loop's thread.
+
+    `broken` is called, and no event taken any more, when the machine cannot even give up a step.
+    """
 
     def __init__(
         self,
@@ -39,11 +42,13 @@ class LoopDriver:
         *,
         sync: Callable[[Iterable[str]], None],
         carry_out: Callable[[Any], None],
+        broken: Callable[[Exception], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._machine = machine
         self._sync = sync
         self._carry_out = carry_out
+        self._broken = broken
         self._loop = loop
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="apportion-sync")
         self._flushing: asyncio.Future[None] | None = None
@@ -59,7 +64,12 @@ class LoopDriver:
         try:
             actions = self._machine.step(event, now)
         except Exception as error:  # the machine is wrong: it says what becomes of the event
-            actions = self._machine.give_up(event, error, now)
+            try:
+                actions = self._machine.give_up(event, error, now)
+            except Exception as worse:
+                self._stopped = True
+                self._broken(worse)
+                return
         self.perform(actions)
 
     def perform(self, actions: list[Any]) -> None:

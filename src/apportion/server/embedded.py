@@ -25,7 +25,7 @@ class EmbeddedBroker:
         self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
         self._data_dir = self._own_dir.name if self._own_dir else str(data_dir)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
+        self._server: Server | None = None
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self.bootstrap = ""
@@ -43,8 +43,8 @@ class EmbeddedBroker:
 
     def close(self) -> None:
         """The broker has stopped: everything written is on the disk, and a directory of its own is gone. Twice is once."""
-        if self._loop is not None and self._stop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
+        if self._loop is not None and self._server is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join()
         self._discard()
 
@@ -59,13 +59,12 @@ class EmbeddedBroker:
             self._started.set()
 
     async def _serve(self) -> None:
-        server = Server(self._settings, self._data_dir)
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._server = server = Server(self._settings, self._data_dir)
         host, port = await server.start()
         self.bootstrap = f"{host}:{port}"
         self._started.set()
-        await self._stop.wait()
-        await server.stop()
+        await server.run_until_ended()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -34,6 +34,8 @@ class Server:
         self._random = b""
         self._random_at = 0
         self._listener: asyncio.Server | None = None
+        self._stopping = asyncio.Event()
+        self._failure: Exception | None = None
         self._driver: LoopDriver
 
     async def start(self) -> Address:
@@ -47,7 +49,7 @@ class Server:
         bound = bound_socket(host, port)
         address = advertised(self.settings, host, bound.getsockname()[1])
         node = Node(self._disk, self.settings, address)
-        self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, loop=loop)
+        self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop)
         for action in node.start(instant(), self._fresh()):
             if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
                 self._disk.sync(action.paths)
@@ -56,6 +58,17 @@ class Server:
                 self._carry_out(action)
         self._listener = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
         return address
+
+    def end(self) -> None:
+        """`run_until_ended` returns. To be called on the loop's thread."""
+        self._stopping.set()
+
+    async def run_until_ended(self) -> None:
+        """The broker has served until `end`, and stopped. What made it unable to go on, if anything did, is raised."""
+        await self._stopping.wait()
+        await self.stop()
+        if self._failure is not None:
+            raise self._failure
 
     async def stop(self) -> None:
         """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free."""
@@ -97,6 +110,11 @@ class Server:
                 self._answer(place[0], place[1], action.body)
         elif type(action) is Note:
             LOG.log(LEVELS[action.level], "%s", action.text)
+
+    def _break(self, error: Exception) -> None:
+        LOG.error("the broker cannot go on and ends: %r", error)
+        self._failure = error
+        self._stopping.set()
 
     def _answer(self, connection: Connection, slot: Slot, body: Any) -> None:
         """The answer is on its way. One that cannot be written is our mistake: it costs that connection and nothing else."""
