@@ -20,47 +20,56 @@ def test_a_steady_heartbeat_writes_nothing():
     world = World()
     world.join("a")
     written = len(world.log)
-    steady = ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=1, heartbeat_interval_ms=1_000)
-    assert (world.beat("a", 1), world.beat("a", 1, owned={"foo": [0, 1, 2]})) == (steady, steady)
+    steady = ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=2, heartbeat_interval_ms=1_000)
+    assert (world.beat("a", 2), world.beat("a", 2, owned={"foo": [0, 1, 2]})) == (steady, steady)
     assert len(world.log) == written
 
 
 def test_a_complete_heartbeat_is_told_its_assignment_again():
     world = World()
     world.join("a")
-    answer = world.beat("a", 1, rebalance_timeout_ms=5, subscribed_topic_names=("foo",), owned={})
+    answer = world.beat("a", 2, rebalance_timeout_ms=5, subscribed_topic_names=("foo",), owned={})
     assert answer.assignment == Assignment(topic_partitions=parts({"foo": [0, 1, 2]}))
 
 
 def test_only_what_a_member_subscribes_to_bumps_the_epoch():
     world = World(known=topics(foo=3, bar=1))
     world.join("a")
-    world.beat("a", 1, rebalance_timeout_ms=7, rack_id="r", server_assignor="range", caller=Caller("new", "/10.0.0.1"))
+    world.beat("a", 2, rebalance_timeout_ms=7, rack_id="r", server_assignor="range", caller=Caller("new", "/10.0.0.1"))
     key = ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")
     value = said(rack_id="r", rebalance_timeout_ms=7, server_assignor="range", client_id="new", client_host="/10.0.0.1")
-    assert (world.log[-1], epochs(world)) == ((key, value), (1, 1))
-    assert world.beat("a", 1, subscribed_topic_names=("foo", "bar", "foo"), caller=HERE).member_epoch == 2
-    assert world.beat("a", 2, subscribed_topic_names=("bar", "foo")).member_epoch == 2
-    assert epochs(world) == (2, 2)
+    assert (world.log[-1], epochs(world)) == ((key, value), (2, 2))
+    assert world.beat("a", 2, subscribed_topic_names=("foo", "bar", "foo"), caller=HERE).member_epoch == 3
+    assert world.beat("a", 3, subscribed_topic_names=("bar", "foo")).member_epoch == 3
+    assert epochs(world) == (3, 3)
 
 
 def test_a_member_without_topics_joins_without_a_new_epoch():
     world = World()
     world.join("a")
-    assert world.join("b", topics=()).member_epoch == 1
-    assert epochs(world) == (1, 1)
+    assert world.join("b", topics=()).member_epoch == 2
+    assert epochs(world) == (2, 2)
+
+
+def test_a_group_that_wants_nothing_stays_at_its_first_epoch():
+    world = World()
+    assert world.join("a", topics=()).member_epoch == 1
+    assert [record.key.__key__ for record in world.log] == [5, 8]
+    world.crash()
+    assert world.beat("a", 1).error_code == Code.NONE
+    assert world.beat("a", 1, subscribed_topic_names=("foo",)).member_epoch == 2
 
 
 def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat_of_the_groups_it_concerns():
     world = World(known=topics(foo=3, bar=1))
     world.join("a")
     world.change_topics(topics(foo=3, bar=9))
-    assert world.beat("a", 1).member_epoch == 1
+    assert world.beat("a", 2).member_epoch == 2
     world.change_topics(topics(foo=4, bar=9))
-    assert epochs(world) == (1, 1)
-    assert world.beat("a", 1) == ConsumerGroupHeartbeatResponse(
+    assert epochs(world) == (2, 2)
+    assert world.beat("a", 2) == ConsumerGroupHeartbeatResponse(
         member_id="a",
-        member_epoch=2,
+        member_epoch=3,
         heartbeat_interval_ms=1_000,
         assignment=Assignment(topic_partitions=parts({"foo": [0, 1, 2, 3]})),
     )
@@ -70,16 +79,16 @@ def test_a_topic_that_was_made_again_is_another_topic():
     world = World()
     world.join("a")
     world.change_topics([Topic("foo", topic_id("foo", life=1), 1)])
-    assert world.beat("a", 1).assignment == Assignment()  # the old partitions go first
-    answer = world.beat("a", 1, owned={})
-    assert (answer.member_epoch, answer.assignment) == (2, Assignment(topic_partitions=parts({"foo": [0]}, life=1)))
+    assert world.beat("a", 2).assignment == Assignment()  # the old partitions go first
+    answer = world.beat("a", 2, owned={})
+    assert (answer.member_epoch, answer.assignment) == (3, Assignment(topic_partitions=parts({"foo": [0]}, life=1)))
 
 
 def test_a_crash_alone_bumps_no_epoch():
     world = World()
     world.join("a")
     world.crash()
-    assert world.beat("a", 1).member_epoch == 1
+    assert world.beat("a", 2).member_epoch == 2
 
 
 def test_most_votes_choose_the_assignor_and_the_first_configured_one_wins_a_tie():
@@ -107,9 +116,9 @@ def test_the_assignor_that_members_ask_for_decides():
 
 def test_members_of_an_unsettled_group_are_told_to_come_back_sooner():
     world = World()
-    intervals = [world.join("a"), world.join("b"), world.beat("a", 1), world.beat("a", 1, owned={"foo": [0, 1]})]
+    intervals = [world.join("a"), world.join("b"), world.beat("a", 2), world.beat("a", 2, owned={"foo": [0, 1]})]
     assert [answer.heartbeat_interval_ms for answer in intervals] == [1_000, 500, 500, 500]
-    assert [world.beat(member_id, 2).heartbeat_interval_ms for member_id in "baa"] == [1_000] * 3
+    assert [world.beat(member_id, 3).heartbeat_interval_ms for member_id in "baa"] == [1_000] * 3
 
 
 def test_the_shorter_interval_is_never_longer_than_the_usual_one():
@@ -121,9 +130,9 @@ def test_a_silent_member_is_gone_after_its_session():
     world = World()
     world.join("a")
     world.advance(44_999)
-    assert world.beat("a", 1).error_code == Code.NONE
+    assert world.beat("a", 2).error_code == Code.NONE
     world.advance(45_000)
-    assert world.beat("a", 1).error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("a", 2).error_code == Code.UNKNOWN_MEMBER_ID
     assert world.notes == ["group g: member a was silent for too long and is gone"]
 
 
@@ -133,7 +142,7 @@ def test_sessions_begin_anew_after_a_crash():
     world.advance(44_000)
     world.crash()
     world.advance(44_999)
-    assert world.beat("a", 1).error_code == Code.NONE
+    assert world.beat("a", 2).error_code == Code.NONE
 
 
 def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombstones():
@@ -141,7 +150,7 @@ def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombs
     world.join("s", instance_id="i")
     world.beat("s", -2, instance_id="i")
     written = len(world.log)
-    assert world.join("s", instance_id="i").member_epoch == 1
+    assert world.join("s", instance_id="i").member_epoch == 2
     assert [(record.key.__key__, record.value is None) for record in world.log[written:]] == [(8, False)]
 
 
@@ -151,7 +160,7 @@ def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor
     world.beat("s", -2, instance_id="i")
     written = len(world.log)
     answer = world.join("t", instance_id="i")
-    assert (answer.member_epoch, answer.assignment) == (1, Assignment(topic_partitions=parts({"foo": [0, 1, 2]})))
+    assert (answer.member_epoch, answer.assignment) == (2, Assignment(topic_partitions=parts({"foo": [0, 1, 2]})))
     written_now = [(record.key.__key__, record.key.member_id, record.value is None) for record in world.log[written:]]
     assert written_now == [
         (8, "s", True),
@@ -163,9 +172,9 @@ def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor
         (8, "t", False),
     ]
     world.advance(44_000)
-    assert world.beat("t", 1, instance_id="i").error_code == Code.NONE
+    assert world.beat("t", 2, instance_id="i").error_code == Code.NONE
     world.advance(1_000)  # the predecessor's session would be over
-    assert (world.beat("t", 1, instance_id="i").error_code, world.notes) == (Code.NONE, [])
+    assert (world.beat("t", 2, instance_id="i").error_code, world.notes) == (Code.NONE, [])
 
 
 def test_a_made_up_id_never_begins_with_a_dash():

@@ -78,7 +78,7 @@ def test_only_a_joining_member_of_version_0_may_come_without_an_id(epoch):
     world = World()
     assert world.beat("", epoch, version=0).error_code == Code.INVALID_REQUEST
     made = world.join("", version=0)
-    assert (made.member_epoch, len(made.member_id)) == (1, 22)
+    assert (made.member_epoch, len(made.member_id)) == (2, 22)
     assert world.join("", version=1).error_code == Code.INVALID_REQUEST
 
 
@@ -110,7 +110,7 @@ def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target
         ("ConsumerGroupTargetAssignmentMemberKey", None),
         ("ConsumerGroupMemberMetadataKey", None),
     ]
-    assert (world.log[-1].value.epoch, world.log[-1].value.metadata_hash) == (2, 0)
+    assert (world.log[-1].value.epoch, world.log[-1].value.metadata_hash) == (3, 0)
     assert world.shard.ledger.groups["g"].state_name() == "Empty"
     assert world.shard.wake_at() is None
 
@@ -121,7 +121,7 @@ def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():
     assert [record.key.__key__ for record in world.log] == [5, 3, 7, 6, 8]
     assert answer == ConsumerGroupHeartbeatResponse(
         member_id="a",
-        member_epoch=1,
+        member_epoch=2,
         heartbeat_interval_ms=1_000,
         assignment=Assignment(topic_partitions=parts({"foo": [0, 1, 2]})),
     )
@@ -129,7 +129,7 @@ def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():
 
 def test_a_group_that_does_not_exist_is_made_by_a_join_alone():
     world = World()
-    assert world.beat("a", 1).error_code == Code.GROUP_ID_NOT_FOUND
+    assert world.beat("a", 2).error_code == Code.GROUP_ID_NOT_FOUND
     assert world.join("a").error_code == Code.NONE
 
 
@@ -137,7 +137,7 @@ def test_a_full_group_refuses_strangers_before_anything_else():
     world = World(GroupSettings(group_consumer_max_size=1))
     world.join("s", instance_id="i")
     assert world.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert world.beat("b", 7).error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert world.beat("b", 8).error_code == Code.GROUP_MAX_SIZE_REACHED
     world.beat("s", -2, instance_id="i")
     assert world.join("t", instance_id="i").error_code == Code.GROUP_MAX_SIZE_REACHED  # even a static member that returns
     assert world.join("s", instance_id="i").error_code == Code.NONE
@@ -146,19 +146,19 @@ def test_a_full_group_refuses_strangers_before_anything_else():
 def test_a_dynamic_member_is_known_by_its_id_and_epoch():
     world = World()
     world.join("a")
-    assert world.beat("b", 1).error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("a", 1).error_code == Code.NONE
+    assert world.beat("b", 2).error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("a", 3).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("a", 2).error_code == Code.NONE
 
 
 def test_a_static_member_is_known_by_its_instance():
     world = World()
     world.join("s", instance_id="i")
-    assert world.beat("s", 1, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.beat("t", 1, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert world.beat("s", 2, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.beat("t", 2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
     assert world.join("t", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
-    assert world.beat("s", 2, instance_id="i").error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("s", 1, instance_id="i").error_code == Code.NONE
+    assert world.beat("s", 3, instance_id="i").error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("s", 2, instance_id="i").error_code == Code.NONE
 
 
 def test_a_known_member_may_join_again_at_any_time():
@@ -166,7 +166,13 @@ def test_a_known_member_may_join_again_at_any_time():
     first = world.join("a")
     world.beat("a", first.member_epoch)
     assert world.join("a") == first
+
+
+def test_a_static_member_joins_again_only_after_it_left():
+    world = World()
     assert world.join("s", instance_id="i").error_code == Code.NONE
+    assert world.join("s", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
+    world.beat("s", -2, instance_id="i")
     assert world.join("s", instance_id="i").error_code == Code.NONE
 
 
@@ -184,9 +190,9 @@ def test_the_epoch_before_is_enough_for_a_member_that_uses_nothing_else(owned, c
     world = World()
     world.join("a")
     world.join("b")
-    world.beat("a", 1)
-    world.beat("a", 1, owned={"foo": [0, 1]})  # its answer, epoch 2, is lost
-    assert world.beat("a", 1, owned=owned).error_code == code
+    world.beat("a", 2)
+    world.beat("a", 2, owned={"foo": [0, 1]})  # its answer, epoch 2, is lost
+    assert world.beat("a", 2, owned=owned).error_code == code
 
 
 def test_an_epoch_older_than_the_one_before_is_fenced():
@@ -204,11 +210,11 @@ def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():
     world.join("a")
     key, value = world.log[-1]
     newer = ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=1, previous_member_epoch=0, state=9, assigned_partitions=value.assigned_partitions
+        member_epoch=2, previous_member_epoch=0, state=9, assigned_partitions=value.assigned_partitions
     )
     world.shard.replay(Record(key, newer))
-    assert world.beat("a", 1).error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("a", 1, owned={"foo": [0]}).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
+    assert world.beat("a", 2, owned={"foo": [0]}).error_code == Code.FENCED_MEMBER_EPOCH
     assert world.join("a").error_code == Code.NONE
     assert world.shard.ledger.groups["g"].saved.members["a"].state is State.STABLE
 
@@ -218,7 +224,7 @@ def test_an_error_changes_nothing():
     world.join("a")
     written, wake_ms = len(world.log), world.shard.wake_at()
     world.advance(10)
-    for answer in (world.beat("a", 5), world.beat("b", 1), world.beat("a", 1, server_assignor="mine")):
+    for answer in (world.beat("a", 6), world.beat("b", 2), world.beat("a", 2, server_assignor="mine")):
         assert answer.error_code and answer.error_message
     assert (len(world.log), world.shard.wake_at()) == (written, wake_ms)
 

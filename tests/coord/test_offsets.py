@@ -56,7 +56,7 @@ def group_answer(offsets, version=9, code=Code.NONE):
 def test_a_member_commits_at_its_epoch_and_everybody_may_read():
     world = World()
     world.join("a")
-    assert world.commit(1, {("foo", 0): 5}, "a") == [Code.NONE]
+    assert world.commit(2, {("foo", 0): 5}, "a") == [Code.NONE]
     assert world.log[-1].value == OffsetCommitValue(offset=5, commit_timestamp=1_000_000, topic_id=topic_id("foo"))
     assert world.fetch({"foo": [0]}) == group_answer({("foo", 0): 5})
 
@@ -64,17 +64,17 @@ def test_a_member_commits_at_its_epoch_and_everybody_may_read():
 def test_a_commit_is_checked_in_kafkas_order():
     world = World()
     offsets = {("foo", 0): 5}
-    assert world.commit(1, offsets, "a") == [Code.GROUP_ID_NOT_FOUND]
-    assert world.commit(1, offsets, "a", version=8) == [Code.ILLEGAL_GENERATION]
+    assert world.commit(2, offsets, "a") == [Code.GROUP_ID_NOT_FOUND]
+    assert world.commit(2, offsets, "a", version=8) == [Code.ILLEGAL_GENERATION]
     world.join("a")
     assert world.commit(-1, offsets) == [Code.UNKNOWN_MEMBER_ID]
-    assert world.commit(7, offsets, "b", version=8) == [Code.UNKNOWN_MEMBER_ID]
-    assert world.commit(7, offsets, "a", version=8) == [Code.UNSUPPORTED_VERSION]
-    assert world.commit(7, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert world.commit(8, offsets, "b", version=8) == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(8, offsets, "a", version=8) == [Code.UNSUPPORTED_VERSION]
+    assert world.commit(8, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
     assert world.commit(-1, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
     assert committed(world) == {}
     world.beat("a", -1)
-    assert world.commit(3, offsets, "a") == [Code.UNKNOWN_MEMBER_ID]
+    assert world.commit(4, offsets, "a") == [Code.UNKNOWN_MEMBER_ID]
     assert world.commit(-1, offsets, version=2) == [Code.NONE]
     assert committed(world) == offsets
 
@@ -83,16 +83,16 @@ def test_an_older_epoch_may_commit_what_it_was_given_and_still_has():
     world = World()
     world.join("a")  # foo 0 1 2 at epoch 1
     world.join("b")
-    world.beat("a", 1)  # has to give up foo-2
-    world.beat("a", 1, owned={"foo": [0, 1]})  # is at epoch 2
-    assert world.commit(1, {("foo", 0): 5, ("foo", 1): 6}, "a") == [Code.NONE] * 2
-    assert world.commit(1, {("foo", 0): 7, ("foo", 2): 8}, "a") == [Code.STALE_MEMBER_EPOCH] * 2
-    world.beat("b", 2)  # gets foo-2 at epoch 2
+    world.beat("a", 2)  # has to give up foo-2
+    world.beat("a", 2, owned={"foo": [0, 1]})  # is at epoch 2
+    assert world.commit(2, {("foo", 0): 5, ("foo", 1): 6}, "a") == [Code.NONE] * 2
+    assert world.commit(2, {("foo", 0): 7, ("foo", 2): 8}, "a") == [Code.STALE_MEMBER_EPOCH] * 2
+    world.beat("b", 3)  # gets foo-2 at epoch 2
     world.beat("b", -1)
-    assert world.beat("a", 2).member_epoch == 3  # and foo-2 comes back to a at epoch 3
-    assert world.commit(2, {("foo", 2): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
-    assert world.commit(4, {("foo", 0): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
-    assert world.commit(2, {("foo", 0): 9}, "a") == [Code.NONE]
+    assert world.beat("a", 3).member_epoch == 4  # and foo-2 comes back to a at epoch 3
+    assert world.commit(3, {("foo", 2): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert world.commit(5, {("foo", 0): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
+    assert world.commit(3, {("foo", 0): 9}, "a") == [Code.NONE]
     assert committed(world) == {("foo", 0): 9, ("foo", 1): 6}
 
 
@@ -100,14 +100,13 @@ def test_a_partition_that_is_being_given_up_may_still_be_committed():
     world = World()
     world.join("a")
     world.join("b")
-    world.beat("a", 1)
-    assert world.commit(1, {("foo", 2): 5}, "a") == [Code.NONE]
+    world.beat("a", 2)
+    assert world.commit(2, {("foo", 2): 5}, "a") == [Code.NONE]
 
 
 def test_a_commit_without_a_group_makes_a_simple_one():
     world = World()
     assert world.commit(-1, {("foo", 0): 5}) == [Code.NONE]
-    assert world.commit(-1, {("foo", 0): 6}, "somebody") == [Code.UNKNOWN_MEMBER_ID]
     assert world.commit(0, {("foo", 0): 6}) == [Code.UNKNOWN_MEMBER_ID]
     assert world.commit(-1, {("foo", 1): 6}) == [Code.NONE]
     assert world.join("a").error_code == Code.NONE  # an empty simple group becomes a consumer group
@@ -125,7 +124,7 @@ def test_unknown_topics_and_long_notes_fail_alone():
 
 
 def test_a_commit_of_unknown_topics_alone_asks_no_group():
-    assert World().commit(7, {("bar", 0): 5}, "nobody") == [Code.UNKNOWN_TOPIC_OR_PARTITION]
+    assert World().commit(8, {("bar", 0): 5}, "nobody") == [Code.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_an_explicit_retention_is_kept_across_a_crash():
@@ -200,8 +199,8 @@ def test_topics_by_id_are_looked_up_by_id():
     ("member_id", "epoch", "code"),
     [
         (None, -1, Code.NONE),
-        ("a", 1, Code.NONE),
-        ("a", 2, Code.STALE_MEMBER_EPOCH),
+        ("a", 2, Code.NONE),
+        ("a", 3, Code.STALE_MEMBER_EPOCH),
         ("a", -1, Code.STALE_MEMBER_EPOCH),
         ("b", 1, Code.UNKNOWN_MEMBER_ID),
         (None, 1, Code.UNKNOWN_MEMBER_ID),
@@ -246,7 +245,7 @@ def test_offsets_are_deleted_but_for_topics_that_somebody_reads():
     assert delete(world, foo=[0], bar=[0, 7], baz=[0]) == [
         Code.GROUP_SUBSCRIBED_TO_TOPIC,
         Code.NONE,
-        Code.NONE,
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
         Code.UNKNOWN_TOPIC_OR_PARTITION,
     ]
     assert committed(world) == {("foo", 0): 4}

@@ -4,7 +4,7 @@ A group that has offsets and nobody in it is a simple group: it exists as long a
 Versions: OffsetCommit 2-10 (10 names topics by id), OffsetFetch 1-10 (8 asks for many groups, 10 by id), OffsetDelete 0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from apportion.coord import records
@@ -51,20 +51,26 @@ class Wish(NamedTuple):
     said: OffsetCommitRequestTopic
     topic: Topic | None
 
+    def known(self) -> Iterator[tuple[TopicId, OffsetCommitRequestPartition]]:
+        """The partitions that exist."""
+        for partition in self.said.partitions:
+            if self.topic is not None and 0 <= partition.partition_index < self.topic.partitions:
+                yield self.topic.id, partition
+
 
 def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
     """The offsets that may be stored are stored, and each partition has its answer.
 
-    Errors for one partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE; for all of them, what the
-    group says, or for a member of a group that does not exist GROUP_ID_NOT_FOUND (before version 9 ILLEGAL_GENERATION).
+    Errors for one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its topic), UNKNOWN_TOPIC_OR_PARTITION,
+    OFFSET_METADATA_TOO_LARGE; for all that exist, what the group says of the claimant.
     """
     wishes = [Wish(said, _meant(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics]
-    if any(wish.topic is not None for wish in wishes):
-        check_claim(turn.ledger, _claim(ask, wishes))
+    known = [place for wish in wishes for place in wish.known()]
+    fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _note_fits(turn, said))
+    denial = _denial(turn.ledger, ask, fitting) if known else Code.NONE
     answers = []
     for said, topic in wishes:
-        unknown = Code.UNKNOWN_TOPIC_ID if ask.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
-        codes = [unknown if topic is None else _store(turn, ask, topic, partition) for partition in said.partitions]
+        codes = [_store(turn, ask, topic, partition, denial) for partition in said.partitions]
         partitions = (
             OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=int(code))
             for partition, code in zip(said.partitions, codes, strict=True)
@@ -73,34 +79,46 @@ def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
     turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(answers)))
 
 
-def check_claim(ledger: Ledger, claim: "tuple[str, CommitClaim]") -> None:
-    """Refuses a commit that the group, or the lack of one, does not allow."""
-    group_id, who = claim
+def _denial(ledger: Ledger, ask: Ask[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
+    """What the group has against the claimant; NONE if nothing. Other partitions of the request have their own answers."""
+    body = ask.body
+    epoch = body.generation_id_or_member_epoch
+    try:
+        check_claim(ledger, body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, ask.version, places))
+    except Refused as refusal:
+        return refusal.code
+    return Code.NONE
+
+
+def check_claim(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
+    """Refuses a commit that the group, or the lack of one, does not allow.
+
+    Errors: what the group says; without a group UNKNOWN_MEMBER_ID if there are offsets, else GROUP_ID_NOT_FOUND, which before
+    version 9 is ILLEGAL_GENERATION.
+    """
     group = ledger.groups.get(group_id)
     if group is not None:
-        group.check_commit(who)
-    elif group_id in ledger.offsets:
-        if who.epoch >= 0 or who.member_id or who.instance_id is not None:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group_id} has no member {who.member_id!r}.")
-    elif who.epoch >= 0:
-        code = Code.GROUP_ID_NOT_FOUND if who.version >= 9 else Code.ILLEGAL_GENERATION
+        group.check_commit(claim)
+    elif claim.epoch >= 0 and group_id in ledger.offsets:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group_id} has no member {claim.member_id!r}.")
+    elif claim.epoch >= 0:
+        code = Code.GROUP_ID_NOT_FOUND if claim.version >= 9 else Code.ILLEGAL_GENERATION
         raise Refused(code, f"There is no group {group_id}.")
 
 
-def _claim(ask: Ask[OffsetCommitRequest], wishes: Iterable[Wish]) -> tuple[str, CommitClaim]:
-    body = ask.body
-    partitions = tuple(
-        (topic.id, partition.partition_index) for said, topic in wishes if topic is not None for partition in said.partitions
-    )
-    epoch = body.generation_id_or_member_epoch
-    return body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, ask.version, partitions)
-
-
-def _store(turn: Turn, ask: Ask[OffsetCommitRequest], topic: Topic, said: OffsetCommitRequestPartition) -> Code:
-    """The offset is stored, unless the note beside it is too long."""
-    metadata = said.committed_metadata or ""
-    if len(metadata.encode()) > turn.settings.offset_metadata_max_bytes:
+def _store(
+    turn: Turn, ask: Ask[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
+) -> Code:
+    """The offset is stored, unless its partition does not exist, the group denies it, or the note beside it is too long."""
+    if topic is None:
+        return Code.UNKNOWN_TOPIC_ID if ask.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
+    if not 0 <= said.partition_index < topic.partitions:
+        return Code.UNKNOWN_TOPIC_OR_PARTITION
+    if denial is not Code.NONE:
+        return denial
+    if not _note_fits(turn, said):
         return Code.OFFSET_METADATA_TOO_LARGE
+    metadata = said.committed_metadata or ""
     now_ms, keep_ms = turn.now.wall_ms, ask.body.retention_time_ms
     if keep_ms == -1:
         value = OffsetCommitValue(
@@ -116,6 +134,10 @@ def _store(turn: Turn, ask: Ask[OffsetCommitRequest], topic: Topic, said: Offset
         )
     turn.emit(records.offset(ask.body.group_id, topic.name, said.partition_index, value))
     return Code.NONE
+
+
+def _note_fits(turn: Turn, said: OffsetCommitRequestPartition) -> bool:
+    return len((said.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
 
 
 def fetch(turn: Turn, ask: Ask[OffsetFetchRequest]) -> None:
@@ -214,15 +236,18 @@ def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
     answers = []
     for said in body.topics:
-        code = Code.NONE
-        if turn.topics.named(said.name) is None:
-            code = Code.UNKNOWN_TOPIC_OR_PARTITION
-        elif group is not None and group.subscribes_to(said.name):
-            code = Code.GROUP_SUBSCRIBED_TO_TOPIC
-        indexes = [partition.partition_index for partition in said.partitions]
-        if code is Code.NONE:
-            turn.emit_all(_tombstones(turn.ledger, body.group_id, said.name, indexes))
-        partitions = (OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)) for index in indexes)
+        topic = turn.topics.named(said.name)
+        is_read = group is not None and group.subscribes_to(said.name)
+        partitions = []
+        for index in (partition.partition_index for partition in said.partitions):
+            code = Code.NONE
+            if topic is None or not 0 <= index < topic.partitions:
+                code = Code.UNKNOWN_TOPIC_OR_PARTITION
+            elif is_read:
+                code = Code.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                turn.emit_all(_tombstones(turn.ledger, body.group_id, said.name, [index]))
+            partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)))
         answers.append(OffsetDeleteResponseTopic(name=said.name, partitions=tuple(partitions)))
     turn.reply(ask.ticket, OffsetDeleteResponse(topics=tuple(answers)))
 

@@ -20,7 +20,7 @@ from apportion.wire.messages.consumer_group_describe import (
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-ALL_OPERATIONS = sum(1 << operation for operation in (3, 4, 6, 10, 11))
+ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """What may be done with a group where nobody is refused: read, describe, delete, describe and alter its configuration."""
 
 NOT_ASKED = -(2**31)
@@ -38,7 +38,7 @@ def _described(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
     group = turn.ledger.groups.get(group_id)
     if group is None:
         code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
-        why = f"There is no consumer group {group_id}." if group_id else "GroupId is empty."
+        why = f"There is no consumer group {group_id}." if group_id else None
         return DescribedGroup(group_id=group_id, error_code=int(code), error_message=why)
     return DescribedGroup(
         group_id=group_id,
@@ -62,8 +62,8 @@ def _member(group: IncrementalGroup, member: Member, topics: Topics) -> describe
         client_id=said.client_id,
         client_host=said.client_host,
         subscribed_topic_names=said.subscribed_topic_names,
-        subscribed_topic_regex=said.subscribed_topic_regex or None,
-        assignment=_assignment(member.assigned.units.tolist(), units, topics),
+        subscribed_topic_regex=said.subscribed_topic_regex,
+        assignment=_assignment(member.holds(), units, topics),
         target_assignment=_assignment(target, units, topics),
         member_type=CONSUMER,
     )

@@ -109,13 +109,13 @@ def _static(group: IncrementalGroup, beat: Beat, instance_id: str) -> Admission:
         if beat.epoch != JOINING:
             raise unknown_member(beat)
         return Admission(group.saved.members.get(beat.member_id), None)
-    if seated.member_id == beat.member_id:
-        return Admission(seated, None)
     if beat.epoch != JOINING:
-        raise fenced_instance(beat)
+        if seated.member_id != beat.member_id:
+            raise fenced_instance(beat)
+        return Admission(seated, None)
     if not is_released(seated):
         raise Refused(Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {seated.member_id}, which has not left yet.")
-    return Admission(None, seated)
+    return Admission(seated, None) if seated.member_id == beat.member_id else Admission(None, seated)
 
 
 def unknown_member(beat: Beat) -> Refused:

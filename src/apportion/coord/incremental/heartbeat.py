@@ -76,15 +76,14 @@ def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMe
 
 
 def bump_if_it_mattered(turn: Turn, group: IncrementalGroup, has_changed_wishes: bool) -> None:
-    """The group has a new epoch if its wishes or its topics changed, or if it never had one. At most one a heartbeat."""
+    """The group has a new epoch if its wishes or its topics changed. At most one a heartbeat."""
     saved, live = group.saved, group.live
     has_seen_topics = live.seen_topics is turn.topics
     live.seen_topics = turn.topics
-    is_due = has_changed_wishes or saved.epoch == 0
-    if has_seen_topics and not is_due:
+    if has_seen_topics and not has_changed_wishes:
         return
     hashed = metadata_hash(group, turn.topics)
-    if is_due or hashed != saved.metadata_hash:
+    if has_changed_wishes or hashed != saved.metadata_hash:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
 
 
@@ -110,7 +109,9 @@ def settle(turn: Turn, group: IncrementalGroup, member: Member, owned: frozenset
 
 
 def leave(turn: Turn, beat: Beat) -> None:
-    """The member is gone, or (epoch -2) its place waits for the next member of its instance.
+    """The member is gone, or (epoch -2) its place waits for the next member of its instance, with all that it may use.
+
+    Who comes next may commit from its first epoch on, so what waits counts as given at epoch 0.
 
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. No epoch is compared.
     """
@@ -126,7 +127,8 @@ def leave(turn: Turn, beat: Beat) -> None:
     if beat.epoch == LEAVING:
         dismiss(turn, group, member)
         return
-    hold = replace(member.hold, epoch=AWAY, revoking={})
+    hold = member.hold
+    hold = replace(hold, epoch=AWAY, assigned=dict.fromkeys(hold.assigned, JOINING), revoking={})
     turn.emit(records.current(group.group_id, member.member_id, current_value(hold, group.saved.units)))
     arm_rebalance(turn, group, member)
 

@@ -65,9 +65,8 @@ class Saved:
     )
 
     def __init__(self) -> None:
-        self.epoch = 0
+        self.epoch = self.assignment_epoch = 1  # a new group is at epoch 1, and the wishes of its first member make it 2
         self.metadata_hash = 0
-        self.assignment_epoch = 0
         self.members: dict[str, Member] = {}
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.units = Units()
