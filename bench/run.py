@@ -64,9 +64,7 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
 
 def merged(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """`before` with the rows of `now` in place of those of the same name, in order of name."""
-    return sorted(
-        ({row["name"]: row for row in before} | {row["name"]: row for row in now}).values(), key=lambda row: row["name"]
-    )
+    return sorted(({row["name"]: row for row in before} | {row["name"]: row for row in now}).values(), key=lambda row: row["name"])
 
 
 def main() -> int:

@@ -215,13 +215,9 @@ def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
 def ratchet_faults(long: dict[str, int], allowed: dict[str, int], wall: int) -> list[str]:
     """What grew past the wall or past its row, and rows that may shrink or go."""
     grown = [
-        f"{name}: {lines} lines, wall {allowed.get(name, wall)}"
-        for name, lines in long.items()
-        if lines > allowed.get(name, wall)
+        f"{name}: {lines} lines, wall {allowed.get(name, wall)}" for name, lines in long.items() if lines > allowed.get(name, wall)
     ]
-    slack = [
-        f"{name}: lower its row from {row} to {long.get(name, 0)}" for name, row in allowed.items() if long.get(name, 0) < row
-    ]
+    slack = [f"{name}: lower its row from {row} to {long.get(name, 0)}" for name, row in allowed.items() if long.get(name, 0) < row]
     return grown + slack
 
 

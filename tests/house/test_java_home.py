@@ -22,9 +22,7 @@ def java(home: Path, version: str) -> Path:
     """A program that reports itself as that Java."""
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(
-        f"#!/bin/sh\necho '    java.home = {home}' >&2\necho '    java.specification.version = {version}' >&2\n"
-    )
+    launcher.write_text(f"#!/bin/sh\necho '    java.home = {home}' >&2\necho '    java.specification.version = {version}' >&2\n")
     launcher.chmod(0o755)
     return home
 
@@ -48,9 +46,7 @@ def test_a_java_on_the_path_says_its_own_home(java_home, tmp_path):
 def test_an_unknown_version_is_passed_over_and_named(java_home, tmp_path, capsys):
     old, good = java(tmp_path / "old", "1.8"), java(tmp_path / "good", "17")
     assert java_home.own_java_or_none(environment(old, good)) == str(good)
-    assert capsys.readouterr().err == (
-        f"apportion: the Java of JAVA_HOME ({old}/bin/java) is version 8; wanted: 17, 21 or 25\n"
-    )
+    assert capsys.readouterr().err == (f"apportion: the Java of JAVA_HOME ({old}/bin/java) is version 8; wanted: 17, 21 or 25\n")
 
 
 def test_a_java_home_without_a_java_is_passed_over_and_named(java_home, tmp_path, capsys):
