@@ -91,7 +91,7 @@ def damaged(data):
         (lambda data: data + data, Code.INVALID_RECORD),
         (lambda data: data + b"?", Code.INVALID_RECORD),
         (lambda data: data[:8] + b"\xff\xff\xff\xff" + data[12:], Code.CORRUPT_MESSAGE),
-        (lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:], Code.CORRUPT_MESSAGE),
+        (lambda data: data[:8] + b"\x7f\xff\xff\xff" + data[12:], Code.INVALID_RECORD),
     ],
 )
 def test_bytes_that_are_no_batch_are_refused_and_not_stored(play, kit, spoil, code):

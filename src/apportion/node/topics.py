@@ -14,6 +14,7 @@ from apportion.errors import Code, Refused
 from apportion.node.journal import Journal
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
+from apportion.node.topic_settings import check_settings
 from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
 from apportion.topics import Topic, Topics
@@ -134,11 +135,7 @@ class Registry:
         if count < 1:
             raise Refused(Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}")
         check_count(count)
-        for key, value in config.items():
-            if key not in TOPIC_SETTINGS or value is None:
-                raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {key}" if value is not None else f"{key} has no value")
-        if not config.get("max.message.bytes", "1").isdigit():  # type: ignore[union-attr]
-            raise Refused(Code.INVALID_CONFIG, "max.message.bytes is a whole number")
+        check_settings(config)
         return Topic(name, fresh, count)
 
     def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:

@@ -67,6 +67,10 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & 32)
 
 
+class Contradiction(DecodeError):
+    """The bytes are as they were sent, but the header's numbers do not fit each other."""
+
+
 class Record(NamedTuple):
     """One record with the offset and the time that it has in its log."""
 
@@ -90,7 +94,7 @@ def read_header(view: Buffer) -> BatchHeader:
     if crc32c(memoryview(view)[CHECKED_FROM:]) != header.crc:
         raise DecodeError(f"the record batch at offset {header.base_offset} has a wrong CRC")
     if header.compression > 4 or header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
-        raise DecodeError(f"the record batch at offset {header.base_offset} contradicts itself")
+        raise Contradiction(f"the record batch at offset {header.base_offset} contradicts itself")
     return header
 
 
@@ -98,7 +102,7 @@ def check_batch(view: Buffer) -> BatchHeader:
     """The header of `view`, one batch as a producer must send it: `read_header`, and no offset without its record."""
     header = read_header(view)
     if header.count != header.last_offset_delta + 1:
-        raise DecodeError(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
+        raise Contradiction(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
     return header
 
 

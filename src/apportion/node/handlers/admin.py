@@ -1,5 +1,6 @@
 """CreateTopics, DeleteTopics, CreatePartitions: one answer for each topic, and nothing shown before it is on the disk."""
 
+from collections import Counter
 from hashlib import blake2b
 
 from apportion.errors import Code, Refused
@@ -33,17 +34,22 @@ BY_STATE = 6  # the first version of DeleteTopics that names a topic or gives it
 def create_topics(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     """The topics exist, each with an id of its own; with `validate_only` it is only said whether they could."""
     request: CreateTopicsRequest = ask.request
-    names = [topic.name for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
     return Answer(
         CreateTopicsResponse(
             topics=tuple(
                 _created(broker, topic, request.validate_only, ask)
-                if names.count(topic.name) == 1
-                else _not_created(topic.name, Refused(Code.INVALID_REQUEST, "the request names this topic twice"))
-                for topic in request.topics
+                if times[topic.name] == 1
+                else _not_created(topic.name, named_twice())
+                for topic in {topic.name: topic for topic in request.topics}.values()
             )
         )
     )
+
+
+def named_twice() -> Refused:
+    """The refusal of a topic that a request names more than once; Kafka answers for it once."""
+    return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
 
 
 def _created(broker: Broker, wanted: CreatableTopic, validate_only: bool, ask: Arrived) -> CreatableTopicResult:
@@ -58,6 +64,7 @@ def _created(broker: Broker, wanted: CreatableTopic, validate_only: bool, ask: A
         registry.create(topic, config)
     return CreatableTopicResult(
         name=topic.name,
+        error_message=None,
         topic_id=NO_TOPIC_ID if validate_only else topic.id,
         num_partitions=topic.partitions,
         replication_factor=1,
@@ -100,11 +107,16 @@ def delete_topics(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     """The topics are gone, with their logs; a topic made again under the name is another topic."""
     request: DeleteTopicsRequest = ask.request
     wanted = request.topics if ask.version >= BY_STATE else tuple(DeleteTopicState(name=name) for name in request.topic_names)
-    return Answer(DeleteTopicsResponse(responses=tuple(_deleted(broker, state) for state in wanted)))
+    times = Counter((state.name, state.topic_id) for state in wanted)
+    distinct = {(state.name, state.topic_id): state for state in wanted}
+    responses = (_deleted(broker, state, times[named] > 1) for named, state in distinct.items())
+    return Answer(DeleteTopicsResponse(responses=tuple(responses)))
 
 
-def _deleted(broker: Broker, state: DeleteTopicState) -> DeletableTopicResult:
+def _deleted(broker: Broker, state: DeleteTopicState, is_named_twice: bool) -> DeletableTopicResult:
     try:
+        if is_named_twice:
+            raise named_twice()
         topic = _meant(broker, state)
         broker.registry.delete(topic)
     except Refused as refused:
@@ -117,6 +129,8 @@ def _meant(broker: Broker, state: DeleteTopicState) -> Topic:
     topics = broker.registry.topics
     if state.name is not None and state.topic_id != NO_TOPIC_ID:
         raise Refused(Code.INVALID_REQUEST, "give the name or the id, not both")
+    if state.name is None and state.topic_id == NO_TOPIC_ID:
+        raise Refused(Code.INVALID_REQUEST, "give the name or the id")
     if state.name is not None:
         topic, code = topics.named(state.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     else:
@@ -129,11 +143,16 @@ def _meant(broker: Broker, state: DeleteTopicState) -> Topic:
 def create_partitions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     """The topics have as many partitions as asked for; the new ones are empty."""
     request: CreatePartitionsRequest = ask.request
-    return Answer(CreatePartitionsResponse(results=tuple(_grown(broker, topic, request.validate_only) for topic in request.topics)))
+    times = Counter(topic.name for topic in request.topics)
+    distinct = {topic.name: topic for topic in request.topics}.values()
+    results = (_grown(broker, topic, request.validate_only, times[topic.name] > 1) for topic in distinct)
+    return Answer(CreatePartitionsResponse(results=tuple(results)))
 
 
-def _grown(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool) -> CreatePartitionsTopicResult:
+def _grown(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool, is_named_twice: bool) -> CreatePartitionsTopicResult:
     try:
+        if is_named_twice:
+            raise named_twice()
         topic = broker.registry.topics.named(wanted.name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
@@ -141,6 +160,8 @@ def _grown(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool) -
             raise Refused(Code.INVALID_PARTITIONS, f"the topic has {topic.partitions} partitions already")
         if wanted.assignments is not None and len(wanted.assignments) != wanted.count - topic.partitions:
             raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, "an assignment names every new partition")
+        if any(each.broker_ids != (broker.settings.node_id,) for each in wanted.assignments or ()):
+            raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"each partition is on broker {broker.settings.node_id} alone")
         if not validate_only:
             broker.registry.grow(topic, wanted.count)
     except Refused as refused:

@@ -25,6 +25,7 @@ from apportion.wire.messages.metadata import (
 from apportion.wire.table import versions
 
 GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
+BROKERS, CONTROLLERS = 1, 2  # what DescribeCluster may ask for
 BY_ID_SINCE = 12  # the first version of Metadata that may ask by topic id, though 10 has the field
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
@@ -106,16 +107,11 @@ def _described(broker: Broker, topic: Topic) -> MetadataResponseTopic:
 
 
 def describe_cluster(broker: Broker, ask: Arrived, now: Instant) -> Answer:
-    """This broker, which is the whole cluster. Controllers cannot be asked for (endpoint type 2): UNSUPPORTED_ENDPOINT_TYPE."""
+    """This broker, which is the whole cluster. Controllers (endpoint type 2) cannot be asked for: MISMATCHED_ENDPOINT_TYPE."""
     request: DescribeClusterRequest = ask.request
-    if request.endpoint_type != 1:
-        return Answer(
-            DescribeClusterResponse(
-                error_code=Code.UNSUPPORTED_ENDPOINT_TYPE,
-                error_message="this address is a broker's",
-                endpoint_type=request.endpoint_type,
-            )
-        )
+    if request.endpoint_type != BROKERS:
+        code = Code.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == CONTROLLERS else Code.UNSUPPORTED_ENDPOINT_TYPE
+        return Answer(DescribeClusterResponse(error_code=code, error_message="this address is a broker's"))
     host, port = broker.address
     return Answer(
         DescribeClusterResponse(
@@ -133,7 +129,7 @@ def find_coordinator(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     clients retry any other code until their time is up.
     """
     request: FindCoordinatorRequest = ask.request
-    code, why = REFUSED_TYPES.get(request.key_type, (Code.NONE, None))
+    code, why = KEY_TYPES.get(request.key_type, (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"))
     if code is Code.NONE:
         broker.registry.offsets_topic(ask.fresh)
     host, port = broker.address
@@ -152,7 +148,8 @@ def find_coordinator(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-REFUSED_TYPES = {  # coordinator type -> why it is not served
+KEY_TYPES = {  # coordinator type -> why it is not served
+    GROUP: (Code.NONE, None),
     TRANSACTION: (Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker has no transactions yet"),
     2: (Code.INVALID_REQUEST, "this broker has no share groups yet"),
 }

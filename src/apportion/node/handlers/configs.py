@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
-from apportion.node.topics import Setting
+from apportion.node.topics import Setting, check_name
 from apportion.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -49,6 +49,7 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> DescribeCon
 def _settings(broker: Broker, resource: DescribeConfigsResource) -> Iterable[Setting]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
+        check_name(name)
         if broker.registry.topics.named(name) is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
         return broker.registry.configs_of(name)

@@ -26,7 +26,7 @@ def fetch(broker: Broker, ask: Arrived, now: Instant) -> Answer | None:
     Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever given out; the rest by partition.
     """
     request: FetchRequest = ask.request
-    if request.session_id != 0 or request.session_epoch > 0:
+    if request.session_epoch > 0:
         return Answer(FetchResponse(error_code=Code.FETCH_SESSION_ID_NOT_FOUND))
     haul = Haul(broker, ask)
     if haul.is_enough or request.max_wait_ms <= 0:
@@ -73,6 +73,8 @@ class Haul:
             return self._refused(wanted, self._missing(topic))
         if wanted.current_leader_epoch > LEADER_EPOCH:
             return self._refused(wanted, Code.UNKNOWN_LEADER_EPOCH)
+        if wanted.last_fetched_epoch > LEADER_EPOCH:
+            return self._refused(wanted, Code.OFFSET_OUT_OF_RANGE)
         limit = min(wanted.partition_max_bytes, self._left_bytes)
         try:
             view = partition.read(wanted.fetch_offset, max(limit, 1))

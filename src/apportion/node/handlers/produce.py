@@ -8,7 +8,7 @@ from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
 from apportion.node.partitions import Partition
 from apportion.store.disk import DiskError
-from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, check_batch
+from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, Contradiction, check_batch
 from apportion.wire.compression import ZSTD
 from apportion.wire.messages.produce import (
     PartitionProduceData,
@@ -96,15 +96,17 @@ class Intake:
 
     def _checked(self, partition: Partition, view: memoryview) -> BatchHeader:
         """The header of the one batch in `view`. Refused for whatever Kafka refuses to store."""
-        if view[16] != 2:
+        if view[16] < 2:
             raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")
-        if len(view) > int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES > HEADER_BYTES:
+        if len(view) != int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES > HEADER_BYTES:
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
         most = self._broker.registry.max_message_bytes(partition.topic.name)
         if len(view) > most:
             raise Refused(Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed")
         try:
             header = check_batch(view)
+        except Contradiction as error:
+            raise Refused(Code.INVALID_RECORD, str(error)) from None
         except DecodeError as error:
             raise Refused(Code.CORRUPT_MESSAGE, str(error)) from None
         self._check_meaning(header)
@@ -113,6 +115,8 @@ class Intake:
     def _check_meaning(self, header: BatchHeader) -> None:
         if header.is_control or header.count == 0:
             raise Refused(Code.INVALID_RECORD, "clients write records, not markers")
+        if header.is_transactional and self._request.transactional_id is None:
+            raise Refused(Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch of a transaction comes with a transactional id")
         if header.is_transactional or self._request.transactional_id is not None:
             raise Refused(Code.INVALID_TXN_STATE, "this broker has no transactions yet")
         if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):

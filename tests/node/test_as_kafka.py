@@ -1,0 +1,124 @@
+"""What wrong requests to a real Kafka taught (tests/kafka/test_wrong_requests.py): its code where one would guess another."""
+
+import struct
+
+import crc32c
+import pytest
+
+from apportion.errors import Code
+from apportion.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+def patched(batch, at, new):
+    """The batch with other bytes in its header, and a CRC that is right."""
+    changed = bytearray(batch)
+    changed[at : at + len(new)] = new
+    changed[17:21] = struct.pack(">I", crc32c.crc32c(bytes(changed[21:])))
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (lambda batch: patched(batch, 57, struct.pack(">i", 7)), Code.INVALID_RECORD),  # the count
+        (lambda batch: patched(batch, 23, struct.pack(">i", 7)), Code.INVALID_RECORD),  # the last offset delta
+        (lambda batch: patched(batch, 16, b"\3"), Code.CORRUPT_MESSAGE),  # a format of the future
+        (lambda batch: batch[:-1], Code.INVALID_RECORD),  # no whole batch
+        (lambda batch: patched(batch, 21, struct.pack(">h", 0x10)), Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    ],
+)
+def test_a_batch_is_refused_with_kafkas_code(play, kit, spoil, code):
+    play.create("t")
+    data = PartitionProduceData(index=0, records=spoil(kit.batch(b"a")))
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name="t", partition_data=(data,)),))
+    assert play.call(request, 12).responses[0].partition_responses[0].error_code == code
+
+
+def fetched(play, kit, session=(0, -1), **facts):
+    """The code of the whole answer, and that of its one partition if it has one."""
+    topic_id = play.create("t")
+    play.call(kit.produce("t", kit.batch(b"a")), 12)
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000, **facts)
+    topic = FetchTopic(topic_id=topic_id, partitions=(wanted,))
+    answer = play.call(FetchRequest(session_id=session[0], session_epoch=session[1], topics=(topic,)), 18)
+    return answer.error_code, [each.error_code for topic in answer.responses for each in topic.partitions]
+
+
+def test_a_fetch_that_ends_a_session_reads_without_one(play, kit):
+    assert fetched(play, kit, session=(77, -1)) == (Code.NONE, [Code.NONE])
+
+
+def test_a_fetch_in_a_session_that_is_none_is_refused(play, kit):
+    assert fetched(play, kit, session=(77, 3)) == (Code.FETCH_SESSION_ID_NOT_FOUND, [])
+
+
+def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(play, kit):
+    assert fetched(play, kit, last_fetched_epoch=1) == (Code.NONE, [Code.OFFSET_OUT_OF_RANGE])
+
+
+@pytest.mark.parametrize(
+    ("key_type", "code"), [(0, 0), (1, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, 42), (3, 42), (77, 42)]
+)
+def test_only_groups_have_coordinators(play, key_type, code):
+    answer = play.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("k",)))
+    assert [each.error_code for each in answer.coordinators] == [code]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "code"), [(1, Code.NONE), (2, Code.MISMATCHED_ENDPOINT_TYPE), (3, Code.UNSUPPORTED_ENDPOINT_TYPE)]
+)
+def test_only_brokers_can_be_described(play, endpoint, code):
+    answer = play.call(DescribeClusterRequest(endpoint_type=endpoint))
+    assert (answer.error_code, answer.endpoint_type) == (code, 1)
+
+
+@pytest.mark.parametrize(("name", "code"), [("t", 3), ("a b", Code.INVALID_TOPIC_EXCEPTION), ("", Code.INVALID_TOPIC_EXCEPTION)])
+def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(play, name, code):
+    resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
+    assert play.call(DescribeConfigsRequest(resources=(resource,))).results[0].error_code == code
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("retention.ms", "soon", Code.INVALID_CONFIG),
+        ("retention.ms", "-7", Code.INVALID_CONFIG),
+        ("retention.ms", "-1", Code.NONE),
+        ("cleanup.policy", "burn", Code.INVALID_CONFIG),
+        ("cleanup.policy", "compact,delete", Code.NONE),
+        ("segment.bytes", "1", Code.INVALID_CONFIG),
+        ("compression.type", "rar", Code.INVALID_CONFIG),
+        ("min.cleanable.dirty.ratio", "0.1", Code.NONE),
+    ],
+)
+def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):
+    topic = CreatableTopic(
+        name="t", num_partitions=1, replication_factor=1, configs=(CreatableTopicConfig(name=name, value=value),)
+    )
+    (result,) = play.call(CreateTopicsRequest(topics=(topic,))).topics
+    assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
+
+
+def test_a_topic_that_is_named_twice_has_one_answer(play):
+    play.create("t", 2)
+    grown = tuple(CreatePartitionsTopic(name="t", count=count, assignments=None) for count in (3, 4))
+    assert [each.error_code for each in play.call(CreatePartitionsRequest(topics=grown)).results] == [Code.INVALID_REQUEST]
+    gone = (DeleteTopicState(name="t", topic_id=bytes(16)),) * 2
+    assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=gone)).responses] == [Code.INVALID_REQUEST]
+    neither = (DeleteTopicState(name=None, topic_id=bytes(16)),)
+    assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=neither)).responses] == [Code.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize(("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)])
+def test_new_partitions_can_only_be_here(play, brokers, code):
+    play.create("t", 1)
+    where = (CreatePartitionsAssignment(broker_ids=brokers),)
+    grown = CreatePartitionsTopic(name="t", count=2, assignments=where)
+    assert play.call(CreatePartitionsRequest(topics=(grown,))).results[0].error_code == code
