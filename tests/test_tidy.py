@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,7 @@ def place_faults(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{number}: {found[0].strip()!r}"
 
 
+@cache
 def sources() -> list[tuple[str, ast.Module]]:
     """Every module of the package, (path relative to src/apportion, syntax)."""
     files = sorted(SOURCE.rglob("*.py"))
