@@ -29,6 +29,7 @@ def test_help_shows_how_to_start():
     ("arguments", "sentence"),
     [
         (["--set", "num.partition=3"], "there is no setting 'num.partition'; did you mean num.partitions?"),
+        (["--set", "log.dirs=x"], "log.dirs is given as --data-dir."),
         (["--set", "zebra=3"], "there is no setting 'zebra'."),
         (["--set", "num.partitions"], "'num.partitions' is not a setting: write name=value."),
         (["--set", "num.partitions=x"], "num.partitions must be a whole number, not 'x'."),

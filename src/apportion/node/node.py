@@ -106,7 +106,7 @@ class Node:
         for partition in concerned:
             self._reload(partition, code, now)
         if type(event) is Arrived and not self._is_answered(event.ticket):
-            self._broker.waits.leave(event.ticket)
+            self._stop_waiting(event.ticket)
             self._out.append(Reply(event.ticket, refusal(event, code)))
         return self._settled(now)
 
@@ -150,9 +150,12 @@ class Node:
                 self._answer_fetch(ticket, haul)
 
     def _answer_fetch(self, ticket: Ticket, haul: fetch.Haul) -> None:
-        asked = self._broker.waits.leave(ticket)
+        self._say(self._broker.registry.mark, Held(ticket, haul.response, self._stop_waiting(ticket)))
+
+    def _stop_waiting(self, ticket: Ticket) -> Arrived | None:
+        """The fetch is parked no more; None if it was not."""
         self._broker.deadlines.disarm(("fetch", ticket))
-        self._say(self._broker.registry.mark, Held(ticket, haul.response, asked))
+        return self._broker.waits.leave(ticket)
 
     def _tick(self, now: Instant) -> None:
         broker = self._broker
@@ -168,8 +171,7 @@ class Node:
 
     def _gone(self, event: Gone, now: Instant) -> None:
         for ticket in event.tickets:
-            if self._broker.waits.leave(ticket):
-                self._broker.deadlines.disarm(("fetch", ticket))
+            self._stop_waiting(ticket)
         self._coordinators.gone(event, now)
 
     def _flushed(self, mark: int) -> None:

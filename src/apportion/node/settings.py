@@ -100,6 +100,8 @@ def host_and_port(listeners: str) -> tuple[str, int]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
+    if dotted(name) in ("log.dir", "log.dirs"):
+        return f"{dotted(name)} is given as --data-dir."
     near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
     hint = f"; did you mean {dotted(near[0])}?" if near else "."
     return f"there is no setting {name!r}{hint}"
