@@ -13,6 +13,7 @@ from rich.console import Console
 from demo.brokers import KINDS, NoBroker
 from demo.check import Verdict, verdict
 from demo.flights import figures, flights
+from demo.observe import LOOK_EVERY_S
 from demo.picture import ownership_svg
 from demo.play import GROUP, MEMBERS, PARTITIONS, Played, Script, Stopped, play
 from demo.screen import screen
@@ -121,16 +122,17 @@ def tell(found: dict[str, Any], out: Path, console: Console) -> None:
     lines.append(f"{found['seconds']:.0f} s, at most {found['peak_memory_mb']:,} MB in all processes together.")
     lines.append(f"The figures are in {out}/summary.json, the picture is {out}/ownership.svg, the table is {out}/flights.")
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=not console.is_terminal)
 
 
 def _sentence(event: dict[str, Any]) -> str:
     what = {"join": "joined", "leave": "left", "session": "lost its host"}[event["cause"]]
-    after = "the group never settled" if event["converged_ms"] is None else f"settled after {event['converged_ms'] / 1000:.1f} s"
-    return (
-        f"  {event['member']} {what}: {after}, {event['partitions_moved']} partitions moved, "
-        f"none without an owner for longer than {event['longest_unowned_ms'] / 1000:.1f} s"
-    )
+    if event["converged_ms"] is None:
+        return f"  {event['member']} {what}: the group never settled"
+    unowned_ms = event["longest_unowned_ms"]
+    unowned = f"{unowned_ms / 1000:.1f} s at most" if unowned_ms else f"less than {LOOK_EVERY_S} s"
+    settled = f"settled after {event['converged_ms'] / 1000:.1f} s, {event['partitions_moved']} partitions moved"
+    return f"  {event['member']} {what}: {settled}, each without an owner for {unowned}"
 
 
 def main(given: list[str] | None = None) -> int:

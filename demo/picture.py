@@ -62,7 +62,8 @@ def _step_s(end_ms: int) -> int:
 
 
 def _label(event: Event) -> str:
-    cost = "" if event.converged_ms is None or event.cause == "join" else f", whole again {event.converged_ms / 1000:.1f} s later"
+    lost = event.cause == "session" and event.converged_ms is not None
+    cost = f", taken over after {(event.converged_ms or 0) / 1000:.1f} s" if lost else ""
     return f"{event.member} {WORDS[event.cause]}{cost}"
 
 

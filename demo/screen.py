@@ -14,7 +14,7 @@ from demo.picture import colours
 from demo.timeline import Sample
 
 LINE_EVERY_MS = 5_000
-NEWS = 6
+NEWS, REST = 6, 21  # lines for the latest news, and for all else
 CELL_MS = 500
 NOBODY = "·"
 
@@ -115,7 +115,7 @@ class Picture:
             Text.assemble(" ", progress(scene, width - 2)),
             Text(f" {figures(scene)}", overflow="ellipsis", no_wrap=True),
             Text(),
-            *self._news[-NEWS:],
+            *self._news[-max(1, min(NEWS, self._console.height - REST)) :],
         )
 
 
