@@ -42,5 +42,35 @@ def serve(
     raise typer.Exit(run(listen, data_dir, settings or []))
 
 
+groups = typer.Typer(help="Look at the consumer groups of a cluster, ours or Apache Kafka's.", no_args_is_help=True)
+app.add_typer(groups, name="groups")
+
+BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
+TIMEOUT_HELP = "How long to wait for the cluster, in milliseconds."
+
+
+@groups.command("list")
+def groups_list(
+    bootstrap: Annotated[str, typer.Option(help=BOOTSTRAP_HELP)] = "127.0.0.1:9092",
+    timeout_ms: Annotated[int, typer.Option(help=TIMEOUT_HELP)] = 10_000,
+) -> None:
+    """Say which groups there are, and their states."""
+    from apportion.cli.groups import show_list
+
+    raise typer.Exit(show_list(bootstrap, timeout_ms))
+
+
+@groups.command("describe")
+def groups_describe(
+    group: Annotated[str, typer.Argument(help="The group's id.")],
+    bootstrap: Annotated[str, typer.Option(help=BOOTSTRAP_HELP)] = "127.0.0.1:9092",
+    timeout_ms: Annotated[int, typer.Option(help=TIMEOUT_HELP)] = 10_000,
+) -> None:
+    """Say who the members of a group are, what they own, and how far behind the group is."""
+    from apportion.cli.groups import show_group
+
+    raise typer.Exit(show_group(bootstrap, group, timeout_ms))
+
+
 if __name__ == "__main__":
     app()

@@ -1,0 +1,65 @@
+"""`apportion groups` shows what a running broker knows."""
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.client.cluster import Cluster
+from apportion.errors import Code
+from apportion.member.spans import Place
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+@pytest.fixture(scope="module")
+def bootstrap():
+    """A broker with a member of `g` that owns `t` and has read one of its two records, and a group `h` of offsets alone."""
+    with EmbeddedBroker() as broker:
+        cluster = Cluster(broker.bootstrap, client_id="reader")
+        topic = cluster.create_topic("t", 1)
+        place = Place("t", topic.id, 0)
+        cluster.produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
+        cluster.commit("h", {place: 2})
+        cluster.commit("g", {place: 1})
+        join = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="member-1",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=("t",),
+            topic_partitions=(),
+        )
+        assert cluster.call(join, coordinator="g").error_code == Code.NONE
+        cluster.close()
+        yield broker.bootstrap
+
+
+def said(*arguments):
+    """Exit code, and the lines of the command's output as words."""
+    result = CliRunner().invoke(app, ["groups", *arguments], env={"COLUMNS": "200"})
+    return result.exit_code, [line.replace("│", " ").split() for line in result.output.splitlines()]
+
+
+def test_the_list_names_every_group_with_its_state(bootstrap):
+    code, lines = said("list", "--bootstrap", bootstrap)
+    assert code == 0
+    assert [line for line in lines if line[:1] in (["g"], ["h"])] == [["g", "consumer", "Stable"], ["h", "classic", "Empty"]]
+
+
+def test_a_group_is_described_with_members_and_lag(bootstrap):
+    code, lines = said("describe", "g", "--bootstrap", bootstrap)
+    assert code == 0
+    assert lines[0][:2] == ["g:", "Stable,"]
+    member = next(line for line in lines if line[:1] == ["member-1"])
+    assert (member[1], member[-2:]) == ("reader", ["t", "0"])
+    assert ["t", "0", "1", "2", "1"] in lines
+
+
+def test_what_is_not_there_is_said_in_one_sentence(bootstrap):
+    code, lines = said("describe", "no-such-group", "--bootstrap", bootstrap)
+    assert code == 1
+    assert lines[0][:2] == ["apportion", "groups:"]
+    code, lines = said("list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300")
+    assert code == 1
+    assert lines[0][:2] == ["apportion", "groups:"]
