@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from apportion.coord.incremental.reconcile import Hold, State, is_at_target, reconcile
 
 UNITS = st.sets(st.integers(0, 9))
-NOT_BLOCKED = frozenset()
+NO_UNIT = frozenset()
 
 
 def granted(units, epoch):
@@ -24,25 +24,24 @@ def holds(draw):
     return Hold(epoch, draw(st.integers(0, epoch)), state, granted(assigned, 1), granted(revoking, 1))
 
 
-def step(hold, target_epoch, target, owned, blocked=NOT_BLOCKED, unwanted=NOT_BLOCKED):
-    return reconcile(hold, target_epoch, sorted(target), owned, lambda unit: unit in blocked, lambda unit: unit not in unwanted)
+def step(hold, target_epoch, target, owned, blocked=NO_UNIT, dropped=NO_UNIT):
+    return reconcile(hold, target_epoch, sorted(target), owned, lambda unit: unit in blocked, lambda unit: unit in dropped)
 
 
 @settings(max_examples=300)
 @given(holds(), st.integers(1, 9), UNITS, st.none() | UNITS, UNITS, UNITS)
-def test_a_blocked_or_unwanted_unit_is_never_given(hold, target_epoch, target, owned, blocked, unwanted):
-    after = step(hold, target_epoch, target, owned, blocked, unwanted)
+def test_a_blocked_unit_is_never_given(hold, target_epoch, target, owned, blocked, dropped):
+    after = step(hold, target_epoch, target, owned, blocked, dropped)
     new = after.assigned.keys() - hold.assigned.keys()
     assert not new & blocked
-    assert not after.assigned.keys() & unwanted
     assert new <= target
     assert after.assigned == {unit: hold.assigned.get(unit, target_epoch) for unit in after.assigned}
 
 
 @settings(max_examples=300)
 @given(holds(), st.integers(1, 9), UNITS, st.none() | UNITS, UNITS, UNITS)
-def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(hold, target_epoch, target, owned, blocked, unwanted):
-    after = step(hold, target_epoch, target, owned, blocked, unwanted)
+def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(hold, target_epoch, target, owned, blocked, dropped):
+    after = step(hold, target_epoch, target, owned, blocked, dropped)
     may_be_used = hold.assigned.keys() | hold.revoking.keys()
     released = may_be_used - after.assigned.keys() - after.revoking.keys()
     assert not released if owned is None else not released & owned
@@ -93,7 +92,7 @@ def test_a_unit_that_the_member_was_giving_up_can_come_back_in_one_step():
 
 def test_an_unsubscribed_topic_is_given_up_while_an_older_revocation_is_still_owed():
     hold = Hold(5, 4, State.UNREVOKED, granted({1, 2}, 3), {3: 3})
-    assert step(hold, 6, {1, 2}, {1, 2, 3}, unwanted={2}) == Hold(5, 5, State.UNREVOKED, {1: 3}, {3: 3, 2: 3})
+    assert step(hold, 6, {1, 2}, {1, 2, 3}, dropped={2}) == Hold(5, 5, State.UNREVOKED, {1: 3}, {3: 3, 2: 3})
 
 
 def test_an_unknown_state_starts_from_the_target_epoch():

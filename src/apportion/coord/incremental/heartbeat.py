@@ -44,7 +44,7 @@ def heartbeat(turn: Turn, beat: Beat) -> Verdict:
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
-    has_moved = settle(turn, group, member, owned)
+    has_moved = settle(turn, group, member, owned, has_changed_wishes)
     arm_session(turn, group, member)
     return Verdict(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
 
@@ -87,19 +87,20 @@ def bump_if_it_mattered(turn: Turn, group: IncrementalGroup, has_changed_wishes:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
 
 
-def settle(turn: Turn, group: IncrementalGroup, member: Member, owned: frozenset[int] | None) -> bool:
+def settle(turn: Turn, group: IncrementalGroup, member: Member, owned: frozenset[int] | None, has_changed_wishes: bool) -> bool:
     """The member has moved toward its target as far as it can; True if what it may use is not what it was."""
     saved = group.saved
     if member.state is State.STABLE and member.epoch == saved.assignment_epoch:
         return False
     before = member.hold
+    wanted = _still_wanted(turn, group, member)
     hold = reconcile(
         _back(before),
         saved.assignment_epoch,
-        [] if member.target is None else member.target.tolist(),
+        [] if member.target is None else [unit for unit in member.target.tolist() if wanted(unit)],
         owned,
         lambda unit: fencing.blocked(group, member.member_id, unit),
-        _still_wanted(turn, group, member),
+        lambda unit: has_changed_wishes and not wanted(unit),
     )
     if hold == before:
         return False

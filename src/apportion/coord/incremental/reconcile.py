@@ -48,20 +48,20 @@ def reconcile(
     target: Collection[U],
     owned: Set[U] | None,
     blocked: Callable[[U], bool],
-    wanted: Callable[[U], bool] = lambda unit: True,
+    dropped: Callable[[U], bool] = lambda unit: False,
 ) -> Hold[U]:
     """One step of `hold` toward `target`. Never gives a unit for which `blocked` holds; identity at the target.
 
     target: in the order in which units are given.
     owned: what the member says it still uses; None when the heartbeat left it out, which proves nothing.
     blocked: True while another member has the unit. Units that the member itself is giving up are not blocked.
-    wanted: False for units of topics that the member no longer subscribes to: they go at once, whatever the target says.
+    dropped: True for units of topics that the member has just ceased to subscribe to: they go at once, even while it still
+    owes others.
     Source: KIP-848, "reconciliation"; KAFKA-19431; KIP-1251 for the epochs of single units.
     """
-    wishes = {unit: None for unit in target if wanted(unit)}
     if is_at_target(hold, target_epoch) or (hold.state is State.UNREVOKED and still_uses(owned, hold.revoking)):
-        return _without_unwanted(hold, owned, wanted)
-    return _toward(hold, target_epoch, wishes, owned, blocked)
+        return _without_dropped(hold, owned, dropped)
+    return _toward(hold, target_epoch, dict.fromkeys(target), owned, blocked)
 
 
 def still_uses(owned: Set[U] | None, revoking: Mapping[U, int]) -> bool:
@@ -84,9 +84,9 @@ def _toward(
     return hold.at(target_epoch, state, kept | dict.fromkeys(free, target_epoch), {})
 
 
-def _without_unwanted(hold: Hold[U], owned: Set[U] | None, wanted: Callable[[U], bool]) -> Hold[U]:
+def _without_dropped(hold: Hold[U], owned: Set[U] | None, dropped: Callable[[U], bool]) -> Hold[U]:
     """The hold less the units of topics that the member gave up; it stays where it is until it has let go of them."""
-    kept = {unit: given for unit, given in hold.assigned.items() if wanted(unit)}
+    kept = {unit: given for unit, given in hold.assigned.items() if not dropped(unit)}
     if len(kept) == len(hold.assigned):
         return hold
     revoking = {**hold.revoking, **{unit: given for unit, given in hold.assigned.items() if unit not in kept}}
