@@ -65,3 +65,14 @@ def test_the_picture_shows_every_spell_and_every_event():
     assert "partition 0: app <one>, 1.0 s" in texts
     assert "partition 1: nobody, 1.0 s" in texts
     assert "app <one> host lost" in texts
+
+
+def test_the_time_in_which_a_partition_had_nothing_to_commit_is_no_gap():
+    seen = [(0, 10), (10, 10), (10, 10), (10, 20), (20, 20)]  # committed, end
+    samples = [Sample(at * 100, {0: "a"}, frozenset("a"), True, {0: seen[at][0]}, {0: seen[at][1]}) for at in range(5)]
+    assert commit_gaps(samples, [], 1) == CommitGaps(0, 200)
+
+
+def test_a_sample_tells_rows_lag_and_shares():
+    seen = Sample(0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4})
+    assert (seen.written, seen.lag, seen.owned_by("a"), seen.converged(3), seen.converged(4)) == (12, 5, [0, 2], True, False)
