@@ -37,6 +37,7 @@ def beat(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
         rack_id=body.rack_id,
         rebalance_timeout_ms=body.rebalance_timeout_ms,
         topics=body.subscribed_topic_names,
+        regex=body.subscribed_topic_regex,
         assignor=body.server_assignor,
         owned=body.topic_partitions,
     )

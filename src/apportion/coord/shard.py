@@ -127,10 +127,11 @@ class Shard:
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Groups notice at their next heartbeat; offsets of topics that are gone go with them."""
-        gone = [topic.name for topic in self.topics if topics.with_id(topic.id) is None]
-        self.topics = turn.topics = topics
-        for name in gone:
-            offsets.forget_topic(turn, name)
+        before, self.topics = self.topics, topics
+        turn.topics = topics
+        if self.ledger.offsets:
+            for name in [topic.name for topic in before if topics.with_id(topic.id) is None]:
+                offsets.forget_topic(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
         return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY)

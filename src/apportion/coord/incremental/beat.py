@@ -24,13 +24,15 @@ class Beat:
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None
+    regex: str | None = None  # "" or None until expressions are resolved
     assignor: str | None = None
     owned: tuple[Parts, ...] | None = None
 
     @property
     def is_full(self) -> bool:
         """True where the member said everything, as it does when it may have missed an answer."""
-        return self.rebalance_timeout_ms != -1 and self.topics is not None and self.owned is not None
+        says_wishes = self.topics is not None or self.regex is not None
+        return says_wishes and self.rebalance_timeout_ms != -1 and self.owned is not None
 
 
 def merged(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:

@@ -34,6 +34,11 @@ def has_room(group: IncrementalGroup, member_id: str, limit: int) -> bool:
     return len(group.saved.members) < limit or member_id in group.saved.members
 
 
+def has_seat(member: Member, member_id: str) -> bool:
+    """The static member is the one that speaks: another with the same instance id is a zombie, or an impostor."""
+    return member.member_id == member_id
+
+
 def is_released(member: Member) -> bool:
     """The static member left its place open, so that another member may take it."""
     return member.epoch == AWAY
@@ -110,7 +115,7 @@ def _static(group: IncrementalGroup, beat: Beat, instance_id: str) -> Admission:
             raise unknown_member(beat)
         return Admission(group.saved.members.get(beat.member_id), None)
     if beat.epoch != JOINING:
-        if seated.member_id != beat.member_id:
+        if not has_seat(seated, beat.member_id):
             raise fenced_instance(beat)
         return Admission(seated, None)
     if not is_released(seated):

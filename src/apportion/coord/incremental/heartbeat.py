@@ -123,7 +123,7 @@ def leave(turn: Turn, beat: Beat) -> None:
     member = group.saved.members.get(beat.member_id) if instance_id is None else group.static_member_or_none(instance_id)
     if member is None:
         raise fencing.unknown_member(beat)
-    if member.member_id != beat.member_id:
+    if not fencing.has_seat(member, beat.member_id):
         raise fencing.fenced_instance(beat)
     if beat.epoch == LEAVING:
         dismiss(turn, group, member)
