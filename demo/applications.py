@@ -14,24 +14,24 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def pipeline(name: str, version: int, out: Path, **options: str) -> "Application":
-    """`demo.pipeline` runs as an application; its log, checkpoint and scratch lie in `out`. options: the others of its options."""
+def pipeline(name: str, version: int, out: Path, scratch: Path, **options: str) -> "Application":
+    """`demo.pipeline` runs as an application; its log and checkpoint lie in `out`. options: the others of its options."""
     said = {"name": name, "version": str(version), "checkpoint": str(out / "checkpoints" / name), **options}
     command = [sys.executable, "-m", "demo.pipeline", *(f"--{key}={value}" for key, value in said.items())]
-    return Application(name, command, out / "logs" / f"{name}.log", out / "scratch" / name)
+    return Application(name, command, out / "logs" / f"{name}.log", scratch / name)
 
 
 class Application:
     """A process with all that it starts, in a process session of its own; its output goes to `log`."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, scratch: Path) -> None:
-        """It has been started in the directory `scratch`, where Spark also keeps what it cannot hold in memory."""
+        """It has been started in the directory `scratch`, where it leaves whatever it cannot tidy up when it is killed."""
         self.name, self.log = name, log
         self.stopping = False
         for directory in (log.parent, scratch):
             directory.mkdir(parents=True, exist_ok=True)
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
-        environment = os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "SPARK_LOCAL_DIRS": str(scratch)}
+        environment = os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "TMPDIR": str(scratch)}
         with log.open("wb") as output:
             self._driver = subprocess.Popen(
                 command,

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from tempfile import gettempdir
 from time import monotonic, sleep
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ def session(name: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={gettempdir()}",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",

@@ -5,9 +5,10 @@ What the run was is told afterwards by `demo.timeline` from what the observer sa
 """
 
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from time import monotonic, sleep
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from demo.timeline import Death, Sample
 GROUP, TOPIC, PARTITIONS = "flights-etl", "flights", 12
 LOOK_S, SHOW_S = 0.1, 0.25
 STANDSTILL_S = 90
-OURS = ("flights", "checkpoints", "logs", "scratch", "kafka", "summary.json", "ownership.svg")
+OURS = ("flights", "checkpoints", "logs", "kafka", "summary.json", "ownership.svg")
 FIRST, SURVIVOR, SUCCESSOR = MEMBERS = ("v1-a", "v1-b", "v2")
 
 
@@ -69,18 +70,32 @@ def play(script: Script, screen: Picture | Lines) -> Played:
     """The whole script was played and every process it started is gone. Raises Stopped, NoBroker."""
     clear(script.out)
     with ExitStack() as stack:
-        stage = Stage(script, stack.enter_context(running(script.broker, script.out / "kafka")), screen)
+        broker = stack.enter_context(running(script.broker, script.out / "kafka"))
+        stage = Stage(script, broker, stack.enter_context(scratch()), screen)
         stack.callback(stage.clear)
         stage.run()
         return Played(stage.broker.name, tuple(stage.observer.samples), tuple(stage.deaths), stage.observer.peak_memory_mb)
 
 
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory for what processes leave behind when they are killed; gone at the end.
+
+    Its name is short, because Spark's Unix-domain sockets lie in it and their paths may have no more than some 100 characters.
+    """
+    directory = mkdtemp(prefix="flights-", dir="/tmp" if Path("/tmp").is_dir() else None)
+    try:
+        yield Path(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 class Stage:
     """Everything that runs during the demonstration."""
 
-    def __init__(self, script: Script, broker: Broker, screen: Picture | Lines) -> None:
+    def __init__(self, script: Script, broker: Broker, scratch: Path, screen: Picture | Lines) -> None:
         """The topic exists and is looked at; nobody produces or reads yet."""
-        self.script, self.broker, self.screen = script, broker, screen
+        self.script, self.broker, self.scratch, self.screen = script, broker, scratch, screen
         self.began_s = monotonic()
         cluster = Cluster(broker.bootstrap, client_id="director")
         topic = cluster.create_topic(TOPIC, PARTITIONS)
@@ -164,7 +179,7 @@ class Stage:
     def start(self, name: str, version: int) -> None:
         """An application of this version runs."""
         places = {"bootstrap": self.broker.bootstrap, "group": GROUP, "topic": TOPIC, "table": str(self.script.table)}
-        self.applications[name] = pipeline(name, version, self.script.out, **places)
+        self.applications[name] = pipeline(name, version, self.script.out, self.scratch, **places)
         self.news(f"{name} starts: version {version} of the pipeline, a Spark application of its own")
 
     def lose(self, name: str) -> None:
@@ -187,8 +202,6 @@ class Stage:
         for application in self.applications.values():
             application.lose_host()
         self.observer.end()
-        with suppress(OSError):
-            shutil.rmtree(self.script.out / "scratch")
 
     # watching
 
