@@ -1,0 +1,116 @@
+"""Scripts played on both brokers, step by step, until the first disagreement that nobody intended."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tests.kafka.differential.author import POOL, Author
+from tests.kafka.differential.generator import next_step
+from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import Beat, DeleteGroups, Describe, MakeTopic, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place of one answer where the brokers do not say the same."""
+
+    step: Step
+    path: tuple[str, ...]
+    ours: Plain
+    theirs: Plain
+
+    def line(self) -> str:
+        """The difference for a reader."""
+        return f"{'.'.join(self.path) or 'answer'}: apportion says {self.ours!r}, Kafka says {self.theirs!r}"
+
+
+@dataclass(slots=True)
+class Intended:
+    """A difference that is meant to be, and why; `seen` is where it was met."""
+
+    name: str
+    why: str
+    matches: Callable[[Difference], bool]
+    ends_script: bool = False  # what follows depends on it
+    seen: list[Difference] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Played:
+    """What one script came to."""
+
+    seed: int
+    script: list[Step] = field(default_factory=list)
+    disagreements: list[Difference] = field(default_factory=list)
+    answers: tuple[Plain, Plain] | None = None
+    seconds: float = 0.0
+
+    def report(self) -> str:
+        """The whole story of a disagreement, and how to see it again."""
+        lines = [f"seed {self.seed}: the brokers disagree after {len(self.script)} steps, {self.seconds:.1f} s"]
+        lines += [f"  {number:3} {step.line()}" for number, step in enumerate(self.script, 1)]
+        lines += [f"  * {difference.line()}" for difference in self.disagreements]
+        if self.answers is not None:
+            lines += [f"  apportion: {self.answers[0]!r}", f"  Kafka:     {self.answers[1]!r}"]
+        lines.append(f'  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS=tests/kafka/test_differential.py')
+        return "\n".join(lines)
+
+
+def play(seed: int, length: int, token: str, ours: Side, theirs: Side, intended: list[Intended]) -> Played:
+    """The script of that seed, to its end or to the first disagreement."""
+    for side in (ours, theirs):
+        side.begin()
+        side.play(DeleteGroups(("",)))  # the one group that all scripts share
+    author, played, started = Author(seed, token, theirs), Played(seed), time.monotonic()
+    while len(played.script) < length:
+        step = next_step(author)
+        played.script.append(step)
+        answer, ends = _both(played, step, ours, theirs, intended, author.is_loose)
+        author.note(step, answer)
+        if not played.disagreements and isinstance(step, Beat) and not author.is_loose:
+            ends = _both(played, Describe((author.group,)), ours, theirs, intended, author.is_loose)[1] or ends
+        if played.disagreements or ends:
+            break
+    played.seconds = time.monotonic() - started
+    return played
+
+
+def _both(played: Played, step: Step, ours: Side, theirs: Side, intended: list[Intended], is_loose: bool) -> tuple[Plain, bool]:
+    """The real Kafka's answer, and whether the script must end; disagreements are noted in `played`."""
+    answers = (ours.play(step), theirs.play(step))
+    shown = tuple(_loosely(step, answer) for answer in answers) if is_loose else answers
+    ends = False
+    for path, our, their in differences(*shown):
+        difference = Difference(step, path, our, their)
+        row = next((row for row in intended if row.matches(difference)), None)
+        if row is None:
+            played.disagreements.append(difference)
+            played.answers = answers
+        else:
+            row.seen.append(difference)
+            ends = ends or row.ends_script
+    return answers[1], ends
+
+
+def _loosely(step: Step, answer: Plain) -> Plain:
+    """What an answer says that cannot depend on which partition went where."""
+    if isinstance(step, Beat) and isinstance(answer, dict):
+        return {name: answer[name] for name in ("code", "has message")}
+    return answer
+
+
+def differences(ours: Plain, theirs: Plain, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Plain, Plain]]:
+    """Where two plain values differ, as deep as both are dictionaries of the same keys."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        for key in ours:
+            yield from differences(ours[key], theirs[key], (*path, str(key)))
+    elif ours != theirs:
+        yield path, ours, theirs
+
+
+def make_pool(ours: Side, theirs: Side) -> None:
+    """Both brokers have the topics that scripts share."""
+    for name, count in POOL.items():
+        for side in (ours, theirs):
+            assert side.play(MakeTopic(name, count)) == {"code": 0}, (side.name, name)
