@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from apportion.coord.incremental import fencing
 from apportion.server.embedded import EmbeddedBroker
 from tests.kafka.differential.author import EXPRESSION
 from tests.kafka.differential.compare import Difference, Intended, differences, make_pool, play
@@ -177,6 +178,16 @@ def test_an_oddity_of_kafka_is_still_there(sides, name, script, found):
     for step in script(group):
         seen = [each for each in differences(*(side.play(step) for side in sides)) if each[0] != ("interval",)]
     assert seen == found(group)
+
+
+@pytest.mark.parametrize("guard", ["previous_epoch_suffices", "is_released", "blocked", "may_commit"])
+def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
+    answers = {"blocked": False}
+    monkeypatch.setattr(fencing, guard, lambda *asked: answers.get(guard, True))
+    reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
+    found = next((played.report() for played in reports if played.disagreements), "")
+    print(found)
+    assert "the brokers disagree after" in found
 
 
 def test_every_intended_difference_is_told_to_users():

@@ -50,10 +50,10 @@ class Played:
         """The whole story of a disagreement, and how to see it again."""
         lines = [f"seed {self.seed}: the brokers disagree after {len(self.script)} steps, {self.seconds:.1f} s"]
         lines += [f"  {number:3} {step.line()}" for number, step in enumerate(self.script, 1)]
-        lines += [f"  * {difference.line()}" for difference in self.disagreements]
+        lines += [f"  * in {type(difference.step).__name__}: {difference.line()}" for difference in self.disagreements]
         if self.answers is not None:
             lines += [f"  apportion: {self.answers[0]!r}", f"  Kafka:     {self.answers[1]!r}"]
-        lines.append(f'  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS=tests/kafka/test_differential.py')
+        lines.append(f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS=tests/kafka/test_differential.py")
         return "\n".join(lines)
 
 
