@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -20,6 +21,7 @@ from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRe
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import APIS, decode_response, encode_request
@@ -225,6 +227,46 @@ def test_too_many_connections_are_turned_away():
             peer.answer(ApiVersionsRequest, 0)
         with Peer(broker) as third:
             assert third.is_closed()
+
+
+def produce_for_ever(broker, answers):
+    """Keep a window of requests under way until the broker hangs up; the partition's answers are added to `answers`."""
+    with Peer(broker) as peer:
+        try:
+            for _ in range(40):
+                peer.ask(produce("busy", batch(10)), 12)
+            while True:
+                answers.append(peer.answer(ProduceRequest, 12)[1].responses[0].partition_responses[0])
+                peer.ask(produce("busy", batch(10)), 12)
+        except (EOFError, OSError):
+            return
+
+
+def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_path):
+    answers = []
+    broker = EmbeddedBroker(tmp_path)
+    with Peer(broker) as peer:
+        peer.ask(CreateTopicsRequest(topics=(CreatableTopic(name="busy", num_partitions=1, replication_factor=1),)), 7)
+        peer.answer(CreateTopicsRequest, 7)
+    clients = [threading.Thread(target=produce_for_ever, args=(broker, answers), daemon=True) for _ in range(3)]
+    for client in clients:
+        client.start()
+    while len(answers) < 300:
+        clients[0].join(0.01)
+        assert clients[0].is_alive()
+    ending = threading.Thread(target=broker.close, daemon=True)
+    ending.start()
+    ending.join(30)
+    assert not ending.is_alive()
+    for client in clients:
+        client.join()
+    with EmbeddedBroker(tmp_path) as again, Peer(again) as peer:
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        peer.ask(ListOffsetsRequest(topics=(ListOffsetsTopic(name="busy", partitions=(wanted,)),)), 7)
+        end = peer.answer(ListOffsetsRequest, 7)[1].topics[0].partitions[0].offset
+    offsets = sorted(answer.base_offset for answer in answers)
+    assert offsets == sorted(set(offsets))
+    assert offsets[-1] < end
 
 
 def test_sigterm_is_a_clean_end(tmp_path):

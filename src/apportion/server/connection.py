@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         "_frames",
         "_gathering",
         "_inflight_bytes",
+        "_is_finishing",
         "_is_reading",
         "_out",
         "_peer_reads",
@@ -75,6 +76,7 @@ class Connection(asyncio.Protocol):
         self._inflight_bytes = 0
         self._peer_reads = True
         self._is_reading = True
+        self._is_finishing = False
         self._gathering = False
         self._out: list[Any] = []
         self._why: str | None = None
@@ -102,6 +104,8 @@ class Connection(asyncio.Protocol):
 
     def go_on(self) -> None:
         """Waiting frames have started as far as the limits allow, and what could be answered at once is answered."""
+        if self._is_finishing:
+            return
         backlog = self._backlog
         self._gathering = True
         while backlog and self._has_room(len(backlog[0])) and self._why is None:
@@ -145,6 +149,13 @@ class Connection(asyncio.Protocol):
         self._slots.clear()
         self._desk.closed(self, tuple(self._tickets.values()), self._why)
         self._tickets.clear()
+
+    def finish(self) -> None:
+        """No further request is started; those under way are still answered."""
+        self._is_finishing = True
+        self._backlog.clear()
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def hang_up(self) -> None:
         """What is answered goes out; the connection closes after it."""

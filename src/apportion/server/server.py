@@ -74,6 +74,8 @@ class Server:
         """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free."""
         if self._listener is not None:
             self._listener.close()
+        for connection in self._connections:
+            connection.finish()  # or a busy client would keep the disk busy for ever
         await self._driver.idle()
         for connection in list(self._connections):
             connection.hang_up()
