@@ -8,6 +8,7 @@ import pytest
 from apportion.errors import Code
 from apportion.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -114,6 +115,11 @@ def test_a_topic_that_is_named_twice_has_one_answer(play):
     assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=gone)).responses] == [Code.INVALID_REQUEST]
     neither = (DeleteTopicState(name=None, topic_id=bytes(16)),)
     assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=neither)).responses] == [Code.INVALID_REQUEST]
+
+
+def test_a_group_that_is_named_twice_is_deleted_once(play):
+    answer = play.call(DeleteGroupsRequest(groups_names=("g", "h", "g")))
+    assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 69), ("h", 69)]
 
 
 @pytest.mark.parametrize(("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)])

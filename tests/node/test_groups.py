@@ -1,11 +1,15 @@
 """Groups through the node: their shards, their log, and answers that never run ahead of the disk."""
 
+import pytest
+
 from apportion.coord.placement import shard_of
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Reply, Ticket
+from apportion.machine import Arrived, Caller, Flushed, Note, Reply, Tick, Ticket
+from apportion.store.disk import DiskError
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -153,6 +157,38 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(play):
     replies = [action for action in actions if isinstance(action, Reply)]
     assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [(99, Code.UNKNOWN_SERVER_ERROR)]
     assert committed(play, "g") == {"g": [1]}
+
+
+def give_up(play, event):
+    """The event's step breaks off, and the node says what follows."""
+    with pytest.raises(DiskError) as refused:
+        play.node.step(event, play.now)
+    return play.node.give_up(event, refused.value, play.now)
+
+
+def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(play):
+    play.create("t")
+    play.create("u")
+    play.call(commit("g", 1), 9)
+    play.disk.room_bytes = 100  # the catalog's line fits, the shard's batch does not
+    actions = give_up(play, Arrived(Ticket(99), DeleteTopicsRequest(topic_names=("t",)), 5, Caller("", ""), bytes(16)))
+    assert [action for action in actions if isinstance(action, Reply)] == []
+    play.disk.room_bytes = None
+    assert [type(action) for action in play.node.step(Flushed(actions[-1].mark), play.now)] == [Reply]
+    assert committed(play, "g") == committed(play.crash(), "g") == {"g": [1]}
+
+
+def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit):
+    play = kit.Play(**{"group.consumer.session.timeout.ms": 3000})
+    play.create("t")
+    play.call(join("g"))
+    parked = play.ask(kit.fetch("t", max_wait_ms=3001), 12)
+    play.now_ms = 3001
+    play.disk.room_bytes = 0
+    assert {type(action) for action in give_up(play, Tick())} == {Note}
+    play.disk.room_bytes = None
+    play.sleep(0)
+    assert play.answers[parked].responses[0].partitions[0].error_code == Code.NONE
 
 
 def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):

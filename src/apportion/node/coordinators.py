@@ -24,15 +24,19 @@ Say = Callable[[int, Held], None]
 
 
 class Seat:
-    """One shard on its partition. `mark` is when everything that its answers may tell of is durable."""
+    """One shard on its partition. `mark` is when everything that its answers may tell of is durable.
 
-    __slots__ = ("mark", "parked", "partition", "shard")
+    is_whole: False from the start of a step to its end, and so for ever after a step that broke off.
+    """
+
+    __slots__ = ("is_whole", "mark", "parked", "partition", "shard")
 
     def __init__(self, shard: Shard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
         self.parked: dict[Ticket, Arrived] = {}
         self.mark = partition.mark
+        self.is_whole = True
 
 
 class Joint:
@@ -88,8 +92,9 @@ class Coordinators:
     def tell(self, topics: Topics, now: Instant) -> None:
         """Every shard knows these topics, and shows nothing of them before they are durable."""
         for seat in list(self._seats.values()):
-            seat.mark = max(seat.mark, self._broker.registry.mark)
-            self._step(seat, TopicsChanged(topics), now)
+            if seat.shard.topics is not topics:
+                seat.mark = max(seat.mark, self._broker.registry.mark)
+                self._step(seat, TopicsChanged(topics), now)
 
     def tick(self, index: int, now: Instant) -> None:
         """The deadlines of that shard that have come are served."""
@@ -124,18 +129,9 @@ class Coordinators:
         self._seats.clear()
         return parked
 
-    def partitions_of(self, request: Any) -> list[Partition]:
-        """The partitions of the shards that the request concerns, if they are there."""
-        split = SPLITS.get(type(request))
-        groups = [request.group_id] if split is None else [group_id for group_id, _ in split.parts(request)]
-        indexes = [shard_of(group_id, self._broker.settings.offsets_topic_num_partitions) for group_id in groups]
-        if type(request) is EVERY_SHARD:
-            indexes = list(self._seats)
-        return [self._seats[index].partition for index in dict.fromkeys(indexes) if index in self._seats]
-
-    def partitions(self) -> list[Partition]:
-        """The partitions of all shards that are there."""
-        return [seat.partition for seat in self._seats.values()]
+    def broken(self) -> list[Partition]:
+        """The partitions of the shards whose last step broke off: nobody may be told what these shards say."""
+        return [seat.partition for seat in self._seats.values() if not seat.is_whole]
 
     def notes(self) -> Iterable[Note]:
         """What the shards have said since the last call."""
@@ -173,7 +169,9 @@ class Coordinators:
             self._ask(seat, Arrived(ticket, request, ask.version, ask.caller, ask.fresh), now)
 
     def _step(self, seat: Seat, event: Any, now: Instant) -> None:
+        seat.is_whole = False
         self._perform(seat, seat.shard.step(event, now), now)
+        seat.is_whole = True
 
     def _perform(self, seat: Seat, actions: list[Any], now: Instant) -> None:
         """The shard's actions in their order: appends first make every later answer wait for them."""

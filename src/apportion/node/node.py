@@ -94,16 +94,16 @@ class Node:
         return self._broker.deadlines.next_at()
 
     def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
-        """After `step(event)` raised `error`: its request has failed, and the shards that it concerned are as their logs say.
+        """After `step(event)` raised `error`: its request has failed, and the shards that it broke are as their logs say.
 
-        UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR when it was the disk that refused.
+        UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR when it was the disk that refused. `error` itself is raised again if it was the
+        way back from a failed flush that failed: then nothing is known of what is on the disk.
         """
+        if type(event) is FlushFailed:
+            raise error
         code = Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
         self._out.append(Note("error", f"a step failed at {_place(error)}: {type(error).__name__}: {error}"))
-        concerned = self._coordinators.partitions()
-        if type(event) is Arrived:
-            concerned = [] if type(event.request) in HANDLERS else self._coordinators.partitions_of(event.request)
-        for partition in concerned:
+        for partition in self._coordinators.broken():
             self._reload(partition, code, now)
         if type(event) is Arrived and not self._is_answered(event.ticket):
             self._stop_waiting(event.ticket)
@@ -128,9 +128,10 @@ class Node:
     def _settled(self, now: Instant) -> list[Any]:
         """The step's actions, after everybody was told what changed."""
         broker = self._broker
-        if broker.registry.topics is not self._told:
-            self._told = broker.registry.topics
-            self._coordinators.tell(self._told, now)
+        topics = broker.registry.topics
+        if topics is not self._told:
+            self._coordinators.tell(topics, now)
+            self._told = topics
         if broker.waits.ripe:
             self._look_again(now)
         self._out += self._coordinators.notes()
@@ -159,7 +160,11 @@ class Node:
 
     def _tick(self, now: Instant) -> None:
         broker = self._broker
-        for key in broker.deadlines.pop_due(now.mono_ms):
+        due = broker.deadlines.pop_due(now.mono_ms)
+        for key in due:
+            broker.deadlines.arm(key, now.mono_ms)  # until it is served, whatever becomes of those before it
+        for key in due:
+            broker.deadlines.disarm(key)
             if key[0] == "shard":
                 self._coordinators.tick(key[1], now)
             elif key[0] == "fetch":

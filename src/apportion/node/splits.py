@@ -30,7 +30,8 @@ def _described(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
 
 
 def _deleted(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
-    return [(group_id, DeleteGroupsRequest(groups_names=(group_id,))) for group_id in request.groups_names]
+    """A group that is named twice is deleted once, and answered for once."""
+    return [(group_id, DeleteGroupsRequest(groups_names=(group_id,))) for group_id in dict.fromkeys(request.groups_names)]
 
 
 def _fetched(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
