@@ -1,5 +1,7 @@
 """`apportion groups` shows what a running broker knows."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -54,6 +56,56 @@ def test_a_group_is_described_with_members_and_lag(bootstrap):
     member = next(line for line in lines if line[:1] == ["member-1"])
     assert (member[1], member[-2:]) == ("reader", ["t", "0"])
     assert ["t", "0", "1", "2", "1"] in lines
+
+
+def test_json_holds_the_same_as_the_tables(bootstrap):
+    listed = CliRunner().invoke(app, ["groups", "list", "--json", "--bootstrap", bootstrap])
+    assert json.loads(listed.stdout) == [
+        {"group": "g", "type": "consumer", "state": "Stable"},
+        {"group": "h", "type": "classic", "state": "Empty"},
+    ]
+    described = json.loads(CliRunner().invoke(app, ["groups", "describe", "g", "--json", "--bootstrap", bootstrap]).stdout)
+    assert (described["group"], described["state"], described["assignor"]) == ("g", "Stable", "uniform")
+    assert [(member["member"], member["client"], member["owns"]) for member in described["members"]] == [
+        ("member-1", "reader", {"t": [0]})
+    ]
+    assert described["offsets"] == [{"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}]
+
+
+def test_a_group_of_offsets_alone_is_described_too(bootstrap):
+    result = CliRunner().invoke(app, ["groups", "describe", "h", "--json", "--bootstrap", bootstrap])
+    assert (result.exit_code, json.loads(result.stdout)) == (
+        0,
+        {
+            "group": "h",
+            "type": "classic",
+            "state": "Empty",
+            "members": [],
+            "offsets": [{"topic": "t", "partition": 0, "committed": 2, "end": 2, "lag": 0}],
+        },
+    )
+
+
+def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):
+    cluster = Cluster(bootstrap, client_id="reader")
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="i",
+        member_id="member-2",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    assert cluster.call(join, coordinator="i").error_code == Code.NONE
+    described = json.loads(CliRunner().invoke(app, ["groups", "describe", "i", "--json", "--bootstrap", bootstrap]).stdout)
+    cluster.call(ConsumerGroupHeartbeatRequest(group_id="i", member_id="member-2", member_epoch=-1), coordinator="i")
+    cluster.close()
+    assert described["offsets"] == [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}]
+
+
+def test_an_address_that_is_none_is_refused_in_one_sentence():
+    code, lines = said("list", "--bootstrap", "bogus")
+    assert (code, lines) == (2, [["apportion", "groups:", "bootstrap", "server", "'bogus'", "is", "not", "host:port"]])
 
 
 def test_what_is_not_there_is_said_in_one_sentence(bootstrap):

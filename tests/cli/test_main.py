@@ -6,6 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from apportion import __version__
 from apportion.cli.main import app
 
 
@@ -23,6 +24,10 @@ def test_help_shows_how_to_start():
     assert code == 0
     assert "--set num.partitions=12" in text
     assert "listening on HOST:PORT" in text
+
+
+def test_the_version_is_said():
+    assert said("--version") == (0, f"apportion {__version__}")
 
 
 @pytest.mark.parametrize(

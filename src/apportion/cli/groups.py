@@ -1,6 +1,8 @@
 """`apportion groups`: which groups a cluster has, who their members are, how far behind they stand. It only asks."""
 
-from collections.abc import Iterable
+import json
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.console import Console
@@ -10,60 +12,127 @@ from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.spans import Place
-from apportion.wire.messages.consumer_group_describe import Assignment, ConsumerGroupDescribeRequest, DescribedGroup
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup, Member
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 FAILED = 1  # exit code when the cluster could not be asked or refused
+UNUSABLE = 2  # exit code when the arguments make no sense
+PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 BY_NAME = 9  # the newest version of OffsetFetch that answers with topic names
 
 
-def show_list(bootstrap: str, timeout_ms: int) -> int:
+def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
     """Every group of the cluster is on stdout, with its type and state; the exit code."""
-    table = Table("group", "type", "state")
 
-    def fill(cluster: Cluster) -> None:
-        groups = (group for node in cluster.nodes() for group in cluster.call(ListGroupsRequest(), node=node).groups)
-        for group in sorted(groups, key=lambda group: group.group_id):
-            table.add_row(group.group_id, group.group_type or "?", group.group_state or "?")
+    def ask(cluster: Cluster) -> tuple[Any, list[Table]]:
+        table = Table("group", "type", "state")
+        groups = _listed(cluster)
+        for group in groups:
+            table.add_row(*group.values())
+        return groups, [table]
 
-    return _shown(bootstrap, timeout_ms, fill, [table])
+    return _shown(bootstrap, timeout_ms, ask, as_json)
 
 
-def show_group(bootstrap: str, group_id: str, timeout_ms: int) -> int:
+def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
     """The group's members with what they own, and its offsets with their lag, are on stdout; the exit code."""
-    members = Table("member", "client", "host", "epoch", "owns")
-    offsets = Table("topic", "partition", "committed", "end", "lag")
 
-    def fill(cluster: Cluster) -> None:
-        group = _described(cluster, group_id)
-        members.title = f"{group_id}: {group.group_state}, epoch {group.group_epoch}, assignor {group.assignor_name}"
-        for member in sorted(group.members, key=lambda member: member.member_id):
-            members.add_row(
-                member.member_id, member.client_id, member.client_host, str(member.member_epoch), _owned(member.assignment)
-            )
-        committed = _committed(cluster, group_id)
-        ends = cluster.list_offsets(committed, LATEST)
-        for place, offset in sorted(committed.items()):
-            lag = max(0, ends[place] - offset)
-            offsets.add_row(place.topic, str(place.partition), str(offset), str(ends[place]), str(lag))
+    def ask(cluster: Cluster) -> tuple[Any, list[Table]]:
+        group = _group(cluster, group_id)
+        members = Table("member", "client", "host", "epoch", "owns", title=_title(group))
+        for member in group["members"]:
+            members.add_row(member["member"], member["client"], member["host"], str(member["epoch"]), _owned(member["owns"]))
+        offsets = Table("topic", "partition", "committed", "end", "lag")
+        for row in group["offsets"]:
+            offsets.add_row(*("-" if each is None else str(each) for each in row.values()))
+        return group, [members, offsets]
 
-    return _shown(bootstrap, timeout_ms, fill, [members, offsets])
+    return _shown(bootstrap, timeout_ms, ask, as_json)
 
 
-def _shown(bootstrap: str, timeout_ms: int, fill: Any, tables: Iterable[Table]) -> int:
-    cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
+def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, list[Table]]], as_json: bool) -> int:
     try:
-        fill(cluster)
+        cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
+    except ValueError as error:
+        return _failed(error, UNUSABLE)
+    try:
+        found, tables = ask(cluster)
     except (Refused, Disconnected) as error:
-        Console(stderr=True, highlight=False).print(f"apportion groups: {error}", markup=False)
-        return FAILED
+        return _failed(error, FAILED)
     finally:
         cluster.close()
-    console = Console(highlight=False)
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return 0
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for table in tables:
         console.print(table)
     return 0
+
+
+def _failed(error: Exception, exit_code: int) -> int:
+    print(f"apportion groups: {error}", file=sys.stderr)
+    return exit_code
+
+
+def _listed(cluster: Cluster) -> list[dict[str, str]]:
+    """Every group of the cluster, by name."""
+    groups = (group for node in cluster.nodes() for group in cluster.call(ListGroupsRequest(), node=node).groups)
+    rows = ({"group": each.group_id, "type": each.group_type or "?", "state": each.group_state or "?"} for each in groups)
+    return sorted(rows, key=lambda row: row["group"])
+
+
+def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
+    """All that the cluster tells of the group; of a classic group its offsets, its members are not asked for."""
+    try:
+        told = _described(cluster, group_id)
+    except Refused as error:
+        listed = next((row for row in _listed(cluster) if row["group"] == group_id), None)
+        if error.code is not Code.GROUP_ID_NOT_FOUND or listed is None:
+            raise
+        return {**listed, "members": [], "offsets": _offsets(cluster, group_id, ())}
+    return {
+        "group": group_id,
+        "type": "consumer",
+        "state": told.group_state,
+        "epoch": told.group_epoch,
+        "assignor": told.assignor_name,
+        "members": [
+            {
+                "member": member.member_id,
+                "client": member.client_id,
+                "host": member.client_host,
+                "epoch": member.member_epoch,
+                "owns": {each.topic_name: sorted(each.partitions) for each in member.assignment.topic_partitions},
+            }
+            for member in sorted(told.members, key=lambda member: member.member_id)
+        ],
+        "offsets": _offsets(cluster, group_id, told.members),
+    }
+
+
+def _offsets(cluster: Cluster, group_id: str, members: Iterable[Member]) -> list[dict[str, Any]]:
+    """A row for each partition that has a committed offset or an owner."""
+    committed = _committed(cluster, group_id)
+    owned = (
+        Place(each.topic_name, each.topic_id, partition)
+        for member in members
+        for each in member.assignment.topic_partitions
+        for partition in each.partitions
+    )
+    ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
+    return [
+        {
+            "topic": place.topic,
+            "partition": place.partition,
+            "committed": offset,
+            "end": end,
+            "lag": None if offset is None else max(0, end - offset),
+        }
+        for place, end in sorted(ends.items())
+        for offset in [committed.get(place)]
+    ]
 
 
 def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
@@ -90,5 +159,11 @@ def _committed(cluster: Cluster, group_id: str) -> dict[Place, int]:
     }
 
 
-def _owned(assignment: Assignment) -> str:
-    return "  ".join(f"{each.topic_name} {','.join(map(str, sorted(each.partitions)))}" for each in assignment.topic_partitions)
+def _owned(owns: dict[str, list[int]]) -> str:
+    return "  ".join(f"{topic} {','.join(map(str, partitions))}" for topic, partitions in owns.items())
+
+
+def _title(group: dict[str, Any]) -> str:
+    if "epoch" not in group:
+        return f"{group['group']}: a {group['type']} group, {group['state']}; only its offsets are shown"
+    return f"{group['group']}: {group['state']}, epoch {group['epoch']}, assignor {group['assignor']}"
