@@ -13,6 +13,7 @@ import pytest
 
 from apportion.coord.incremental import fencing
 from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import EXPRESSION
 from tests.kafka.differential.compare import Difference, Intended, differences, make_pool, play
 from tests.kafka.differential.side import Side
@@ -214,6 +215,47 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
     assert both(sides, Beat(group, "away", 0, owned=EMPTY, topics=("four",), rebalance_ms=60_000, instance="i"))["code"] == 0
     until(sides, group, set())
     assert both(sides, ListGroups(states=("empty",)))["groups"] == {group: ("consumer", "Empty", "consumer")}
+
+
+PATIENT = ALIKE | {"group.consumer.session.timeout.ms": 45_000}
+"""A start takes a foreign broker some seconds, in which no session shall run out."""
+
+
+def test_groups_are_the_same_after_both_brokers_have_started_again(jars, tmp_path):
+    settings = {name: str(value) for name, value in PATIENT.items()}
+    with RealKafka(jars, tmp_path / "kafka", settings) as kafka:
+        broker = EmbeddedBroker(tmp_path / "apportion", **PATIENT)
+        sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
+        for side in sides:
+            side.prepare()
+        make_pool(*sides)
+        beliefs = {}
+        for seed in (seed for seed in range(60) if seed % 4 < 3):
+            assert play(seed, 20, "restart", *sides, INTENDED).disagreements == []
+            beliefs[f"group-{seed}-restart"] = [side.beliefs for side in sides]
+        kafka.kill()
+        broker.close()
+        kafka.start()
+        with EmbeddedBroker(tmp_path / "apportion", **PATIENT) as again:
+            sides[0].bootstrap = again.bootstrap
+            for side in sides:
+                side.close()
+                side.prepare()
+            for group, believed in beliefs.items():
+                sides[0].beliefs, sides[1].beliefs = believed
+                go_on(sides, group)
+            for side in sides:
+                side.close()
+
+
+def go_on(sides: tuple[Side, Side], group: str) -> None:
+    """The group is what it was on both brokers, and its members go on alike."""
+    both(sides, Describe((group,)))
+    both(sides, Fetch(group, version=8))
+    for (where, letter), belief in sorted(sides[1].beliefs.items()):
+        if where == group:
+            both(sides, Beat(group, letter, belief.epoch, owned=TOLD, instance=belief.instance))
+    both(sides, Describe((group,)))
 
 
 def both(sides: tuple[Side, Side], step: Step):

@@ -81,4 +81,6 @@ class Author:
         names = [*list(POOL)[:-1], NOWHERE]
         if self.changes_topics:
             names += [self.own] * 3
+        if self.rng.random() < 0.05:
+            return self.rng.choice((("one", "one"), ("",), ("bad name", "two")))
         return tuple(dict.fromkeys(self.rng.choices(names, k=self.rng.choice((1, 1, 2, 2, 3)))))
