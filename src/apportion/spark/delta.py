@@ -73,30 +73,41 @@ class Writer:
         if run not in self._checked:
             refuse_state(execution, frame.sparkSession._jvm)
             self._checked.add(run)
-        self._write(frame, readings(execution))
+        self.write(frame, readings(execution))
         self._clean_daily()
 
-    def _write(self, frame: DataFrame, sources: list[Reading]) -> None:
-        """Admit, write, commit; again with a fresh snapshot for as long as somebody else is quicker."""
+    def write(self, frame: DataFrame, sources: list[Reading]) -> None:
+        """The rows of `frame`, which were read from `sources`, are in the table, and the fences stand at the end of their spans.
+
+        Tried again with a fresh snapshot for as long as somebody else is quicker.
+        """
         schema = table_schema(frame)
         draft = Draft(frame, Files(self.table, self.storage_options, schema, {}))
         beaten: Beaten | None = None
         for _ in range(self.attempts):
             try:
-                attempt = Attempt.on(self.table, self.storage_options, schema)
-                admission = self._admitted(sources, attempt)
-                if not admission.fences:
-                    draft.discard()
-                    return
-                attempt.commit(draft.fitted(admission.windows), admission.fences, schema)
+                self._attempt(draft, sources, schema)
                 return
             except Beaten as error:
                 beaten = error
-            except BaseException:
-                draft.discard()
-                raise
-        draft.discard()
         raise RuntimeError(f"the Delta table {self.table} changed under {self.attempts} attempts in a row") from beaten
+
+    def _attempt(self, draft: "Draft", sources: list[Reading], schema: pa.Schema) -> None:
+        """Admit, write, commit once. Raises Beaten.
+
+        A commit that fails in any other way may still have landed (the checkpoint behind it failed, an answer was lost), so its
+        files stay: the replay finds the fences moved, or a vacuum finds the files.
+        """
+        attempt = Attempt.on(self.table, self.storage_options, schema)
+        draft.disown(attempt)
+        try:
+            admission = self._admitted(sources, attempt)
+            files = draft.fitted(admission.windows) if admission.fences else draft.discard()
+        except BaseException:
+            draft.discard()
+            raise
+        if admission.fences:
+            attempt.commit(files, admission.fences, schema)
 
     def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
@@ -150,10 +161,17 @@ class Draft:
         self._written = keep
         return keep
 
-    def discard(self) -> None:
-        """The files are gone; none of them was committed."""
+    def disown(self, attempt: Attempt) -> None:
+        """Files that the table holds are its own: a commit that seemed to be beaten was this draft's after all."""
+        if self._written:
+            held = attempt.paths()
+            self._written = [file for file in self._written if file.path not in held]
+
+    def discard(self) -> list[WrittenFile]:
+        """The files are gone, and none is left."""
         remove(self._files, [file.path for file in self._written or ()])
         self._written = []
+        return self._written
 
     @staticmethod
     def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:

@@ -52,8 +52,15 @@ class Attempt:
         """The next offset of the partition that `app_id` names; None if no batch of it was ever committed here."""
         return self._table.transaction_version(app_id)
 
+    def paths(self) -> dict[str, None]:
+        """The files that the table holds."""
+        return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
+
     def commit(self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema) -> None:
-        """The files and the fences are in the table, all or nothing. Raises Beaten where a fence moved in between."""
+        """The files and the fences are in the table, all or nothing. Raises Beaten where a fence moved in between.
+
+        With any other error nobody knows whether they are.
+        """
         now_ms = int(time() * 1000)
         adds: list[AddAction | RemoveAction] = [AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files]
         properties = CommitProperties(app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()])

@@ -1,0 +1,125 @@
+"""The exactly-once writer against itself: other writers, replays and failures, at every point of a write. Only Spark is played."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from pyspark.sql.types import StructType
+
+from apportion.member.spans import LostOffsets, Place, span
+from apportion.spark.delta import Writer
+from apportion.spark.files import REPORT_SCHEMA
+from apportion.spark.running import Reading
+
+TOPIC_ID = bytes(range(16))
+COLUMNS = StructType().add("topic", "string").add("partition", "integer").add("offset", "long").add("city", "string")
+ARROW = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("city", pa.string())])
+
+
+class Frame:
+    """A DataFrame with these rows, whose jobs run here. meanwhile: called once, when the first job has ended."""
+
+    def __init__(self, rows, meanwhile=lambda: None, schema=COLUMNS):
+        self.schema = schema
+        self.columns = self.schema.names
+        self.sparkSession = self
+        self._rows, self._meanwhile = rows, meanwhile
+
+    def mapInArrow(self, function, schema):
+        batches = list(function(iter([self._rows] if self._rows.num_rows else [])))
+        self._report = pa.Table.from_batches(batches, REPORT_SCHEMA)
+        return self
+
+    def collect(self):
+        meanwhile, self._meanwhile = self._meanwhile, lambda: None
+        meanwhile()
+        return [tuple(row.values()) for row in self._report.to_pylist()]
+
+    def createDataFrame(self, rows, schema):
+        return Frame(pa.RecordBatch.from_pydict({"path": [path for (path,) in rows]}), schema=StructType().add("path", "string"))
+
+
+def batch(writer, *ranges, meanwhile=lambda: None, group="g"):
+    """One micro-batch: every record of these ranges (partition, start, end), which are the batch's span too."""
+    places = {Place("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges}
+    rows = [
+        {"topic": "t", "partition": place.partition, "offset": offset, "city": f"{place.partition}-{offset}"}
+        for place, bounds in places.items()
+        for offset in range(*bounds)
+    ]
+    writer.write(Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile), [Reading(group, span("a", places))])
+
+
+def stored(path):
+    """(partition, offset) of every row that can be read."""
+    table = DeltaTable(path).to_pyarrow_table()
+    return sorted(zip(*table.select(["partition", "offset"]).to_pydict().values(), strict=True))
+
+
+def orphans(path):
+    held = {Path(uri).name for uri in DeltaTable(path).file_uris()}
+    return sorted(file.name for file in Path(path).glob("*.parquet") if file.name not in held)
+
+
+def every(*ranges):
+    return [(partition, offset) for partition, start, end in ranges for offset in range(start, end)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "table")
+
+
+def test_a_replay_writes_nothing_and_leaves_no_file(path):
+    for _ in range(2):
+        batch(Writer(path), (0, 0, 5), (1, 3, 7))
+    assert (stored(path), orphans(path), DeltaTable(path).version()) == (every((0, 0, 5), (1, 3, 7)), [], 1)
+
+
+def test_a_zombie_whose_rows_were_all_written_meanwhile_commits_nothing(path):
+    other = Writer(path)
+    batch(Writer(path), (0, 0, 5), meanwhile=lambda: batch(other, (0, 0, 8)))
+    assert (stored(path), orphans(path)) == (every((0, 0, 8)), [])
+
+
+def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path):
+    other = Writer(path)
+    batch(Writer(path), (0, 0, 9), (1, 0, 4), (2, 0, 3), meanwhile=lambda: batch(other, (0, 0, 6), (1, 0, 4)))
+    assert (stored(path), orphans(path)) == (every((0, 0, 9), (1, 0, 4), (2, 0, 3)), [])
+
+
+def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path):
+    first, second = Writer(path), Writer(path)
+    batch(
+        Writer(path),
+        (0, 0, 9),
+        meanwhile=lambda: batch(first, (0, 0, 3), meanwhile=lambda: batch(second, (0, 0, 2))),
+    )
+    assert (stored(path), orphans(path)) == (every((0, 0, 9)), [])
+
+
+def test_a_commit_that_landed_though_it_failed_keeps_its_files(path):
+    DeltaTable.create(path, Schema.from_arrow(ARROW), configuration={"delta.checkpointInterval": "1"})
+    (Path(path) / "_delta_log" / "00000000000000000001.checkpoint.parquet").mkdir()  # no checkpoint can be written there
+    with pytest.raises(DeltaError):
+        batch(Writer(path), (0, 0, 5))
+    assert stored(path) == every((0, 0, 5))
+    batch(Writer(path), (0, 0, 5))
+    assert (stored(path), orphans(path)) == (every((0, 0, 5)), [])
+
+
+def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
+    batch(Writer(path), (0, 0, 5))
+    with pytest.raises(LostOffsets, match="t-0: the sink has everything below offset 5, but the batch starts at 7: 2 lost"):
+        batch(Writer(path), (0, 7, 9))
+    assert (stored(path), orphans(path)) == (every((0, 0, 5)), [])
+    batch(Writer(path, fail_on_data_loss=False), (0, 7, 9))
+    assert stored(path) == every((0, 0, 5), (0, 7, 9))
+
+
+def test_groups_have_fences_of_their_own(path):
+    batch(Writer(path), (0, 0, 2), group="g")
+    batch(Writer(path), (0, 0, 2), group="h")
+    assert stored(path) == [(0, 0), (0, 0), (0, 1), (0, 1)]
