@@ -80,6 +80,7 @@ def summary(played: Played, judged: Verdict, rows_in: int, seconds: float) -> di
         "events": [event.as_json() for event in found],
         "longest_commit_gap_during_rebalances_ms": gaps.during_rebalances_ms,
         "longest_commit_gap_outside_rebalances_ms": gaps.outside_ms,
+        "longest_commit_gap_with_a_change_of_owner_ms": gaps.across_owners_ms,
     }
 
 

@@ -3,7 +3,7 @@
 Pure: samples in, events and spells out. All times are milliseconds since the start of the demonstration.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 
@@ -131,30 +131,39 @@ def _event(
 
 
 class CommitGaps(NamedTuple):
-    """The longest time between two successive commits of a partition that kept its owner; time without lag is left out."""
+    """The longest time between two successive commits of a partition; time in which it had no lag is left out.
+
+    The first two: of a partition that kept its owner. The last: from the last commit of one owner to the first of the next.
+    """
 
     during_rebalances_ms: int
     outside_ms: int
+    across_owners_ms: int
 
 
 def commit_gaps(samples: Sequence[Sample], rebalances: Sequence[Event], partitions: int) -> CommitGaps:
-    """The longest commit gaps, apart for those that overlap a rebalance and those that do not."""
-    worst = [0, 0]
+    """The longest commit gaps: those that overlap a rebalance, those that do not, and those in which the owner changed."""
     windows = [(event.at_ms, event.at_ms + (event.converged_ms or 0)) for event in rebalances]
+    worst = [0, 0, 0]
     for partition in range(partitions):
-        moved_at: int | None = None
-        owner: str | None = None
-        offset: int | None = None
-        for sample in samples:
-            if sample.owners.get(partition) != owner:
-                owner, moved_at = sample.owners.get(partition), None
-            now = sample.committed.get(partition)
-            if now != offset:
-                if moved_at is not None and offset is not None and owner is not None:
-                    overlaps = any(start < sample.at_ms and end > moved_at for start, end in windows)
-                    kind = 0 if overlaps else 1
-                    worst[kind] = max(worst[kind], sample.at_ms - moved_at)
-                offset, moved_at = now, sample.at_ms
-            elif moved_at is not None and now == sample.ends.get(partition):
-                moved_at = sample.at_ms  # there was nothing to commit until now
+        for from_ms, to_ms, moved in _gaps(samples, partition):
+            kind = 2 if moved else 0 if any(start < to_ms and end > from_ms for start, end in windows) else 1
+            worst[kind] = max(worst[kind], to_ms - from_ms)
     return CommitGaps(*worst)
+
+
+def _gaps(samples: Sequence[Sample], partition: int) -> Iterator[tuple[int, int, bool]]:
+    """From when to when a partition waited for a commit, and whether its owner changed meanwhile."""
+    since_ms: int | None = None  # of its last commit, or when it last had no lag after one
+    owner, offset, moved = samples[0].owners.get(partition), samples[0].committed.get(partition), False
+    for sample in samples:
+        now = sample.committed.get(partition)
+        if now != offset:
+            if since_ms is not None:
+                yield since_ms, sample.at_ms, moved
+            since_ms = None if offset is None else sample.at_ms  # what is seen first may have been so for long
+            offset, moved = now, False
+        elif since_ms is not None and now == sample.ends.get(partition):
+            since_ms = sample.at_ms
+        if sample.owners.get(partition) != owner:  # a commit seen with the change was the old owner's: it commits, then lets go
+            owner, moved = sample.owners.get(partition), True

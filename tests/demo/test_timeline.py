@@ -50,7 +50,7 @@ def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran():
     samples = [sample(at * 100, "a", committed={0: offset}) for at, offset in enumerate(offsets)]
     calm = commit_gaps(samples, [], 1)
     busy = commit_gaps(samples, [Event("join", "b", 350, 100, 0, 0)], 1)
-    assert (calm, busy) == (CommitGaps(0, 300), CommitGaps(300, 200))
+    assert (calm, busy) == (CommitGaps(0, 300, 0), CommitGaps(300, 200, 0))
 
 
 def test_the_picture_shows_every_spell_and_every_event():
@@ -70,9 +70,20 @@ def test_the_picture_shows_every_spell_and_every_event():
 def test_the_time_in_which_a_partition_had_nothing_to_commit_is_no_gap():
     seen = [(0, 10), (10, 10), (10, 10), (10, 20), (20, 20)]  # committed, end
     samples = [Sample(at * 100, {0: "a"}, frozenset("a"), True, {0: seen[at][0]}, {0: seen[at][1]}) for at in range(5)]
-    assert commit_gaps(samples, [], 1) == CommitGaps(0, 200)
+    assert commit_gaps(samples, [], 1) == CommitGaps(0, 200, 0)
 
 
 def test_a_sample_tells_rows_lag_and_shares():
     seen = Sample(0, {0: "a", 1: "b", 2: "a"}, frozenset("ab"), True, {0: 5, 1: 7, 2: 0}, {0: 6, 1: 7, 2: 4})
     assert (seen.written, seen.lag, seen.owned_by("a"), seen.converged(3), seen.converged(4)) == (12, 5, [0, 2], True, False)
+
+
+def test_a_gap_in_which_the_owner_changed_is_told_apart():
+    seen = [("a", 0), ("a", 10), ("a", 20), ("b", 30), ("b", 30), ("b", 40)]  # a commits 30 and lets go at once
+    samples = [Sample(at * 100, {0: owner}, frozenset("ab"), True, {0: offset}) for at, (owner, offset) in enumerate(seen)]
+    assert commit_gaps(samples, [], 1) == CommitGaps(0, 100, 200)
+
+
+def test_what_was_committed_before_the_first_look_begins_no_gap():
+    samples = [sample(at * 100, "a", committed=seen) for at, seen in enumerate([{}, {0: 0}, {0: 0}, {0: 10}, {0: 20}])]
+    assert commit_gaps(samples, [], 1) == CommitGaps(0, 100, 0)
