@@ -252,6 +252,21 @@ def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(play
     assert values_in(play.crash(), kit) == [(0, b"a"), (1, b"B")]
 
 
+def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(play, kit):
+    play.create("t")
+    lost = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
+    play.fail_flush()
+    play.fail_flush()
+    assert (play.pending, said(play.answers[lost])) == (None, (Code.KAFKA_STORAGE_ERROR, -1))
+    waiting = play.ask(kit.produce("t", kit.batch(b"b")), VERSION)
+    play.sleep(999)
+    assert play.pending is None
+    play.sleep(1)
+    play.flush()
+    assert said(play.answers[waiting]) == (Code.NONE, 0)
+    assert values_in(play.crash(), kit) == [(0, b"b")]
+
+
 class FullDisk(MemoryDisk):
     """A disk that takes no more while `full`."""
 

@@ -28,11 +28,12 @@ class Held(NamedTuple):
 class Journal:
     """Marks count the flushes: whatever is written now belongs to `open_mark` and is durable once `durable` reaches it."""
 
-    __slots__ = ("_dirty", "_flushing", "_held", "durable", "open_mark")
+    __slots__ = ("_dirty", "_flushing", "_held", "durable", "is_failing", "open_mark")
 
     def __init__(self) -> None:
         self.durable = 0
         self.open_mark = 1
+        self.is_failing = False  # the last flush that ended was refused
         self._dirty: dict[Writer, None] = {}
         self._flushing: dict[Writer, None] = {}
         self._held: dict[int, list[Held]] = {}
@@ -64,6 +65,7 @@ class Journal:
         assert self._flushing and mark == self.open_mark - 1, f"Flushed({mark}) answers no Flush"
         settled, self._flushing = list(self._flushing), {}
         self.durable = mark
+        self.is_failing = False
         for writer in settled:
             writer.settled()
         return settled, self._held.pop(mark, [])
@@ -74,6 +76,7 @@ class Journal:
         self._flushing, self._dirty = {}, {}
         answers = [held for mark in sorted(self._held) for held in self._held[mark]]
         self._held.clear()
+        self.is_failing = True
         self.durable = self.open_mark
         self.open_mark += 1
         return lost, answers

@@ -32,6 +32,9 @@ HANDLERS: dict[type, Handler] = {
 }
 """Requests that no group has a part in; all others go to the coordinators."""
 
+FLUSH = ("flush",)
+"""The deadline that the next flush waits for, if one is armed."""
+FLUSH_AGAIN_MS = 1_000  # how long a disk that has refused twice in a row is left alone
 PRODUCERS_LOOKED_AT_MS = 600_000  # how often producers that have fallen silent are looked for
 
 
@@ -135,7 +138,7 @@ class Node:
         if broker.waits.ripe:
             self._look_again(now)
         self._out += self._coordinators.notes()
-        flush = broker.journal.flush_or_none()
+        flush = None if FLUSH in broker.deadlines else broker.journal.flush_or_none()
         if flush is not None:
             self._out.append(flush)
         out, self._out = self._out, []
@@ -169,7 +172,7 @@ class Node:
                 self._coordinators.tick(key[1], now)
             elif key[0] == "fetch":
                 self._answer_fetch(key[1], fetch.Haul(broker, broker.waits.asked(key[1])))
-            else:
+            elif key != FLUSH:
                 for partition in broker.partitions:
                     partition.producers.forget_before(now.wall_ms - broker.settings.producer_id_expiration_ms)
                 broker.deadlines.arm(key, now.mono_ms + PRODUCERS_LOOKED_AT_MS)
@@ -191,6 +194,8 @@ class Node:
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
         """Nothing that was written since the last flush is there any more, and whoever waited for it is told so."""
         self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
+        if self._broker.journal.is_failing:
+            self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_AGAIN_MS)
         lost, answers = self._broker.journal.failed()
         for held in answers:
             self._send(held if held.asked is None else held._replace(body=refusal(held.asked, Code.KAFKA_STORAGE_ERROR)))
