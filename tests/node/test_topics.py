@@ -3,6 +3,8 @@
 import pytest
 
 from apportion.errors import Code
+from apportion.store.disk import DiskError
+from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import (
@@ -112,6 +114,23 @@ def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(play, kit)
     assert play.answers[deletion].responses[0].error_code == Code.NONE
     assert play.disk.list_dir("topics") == ()
     assert described(play.crash(), "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class ClingingDisk(MemoryDisk):
+    """A disk that lets nothing go."""
+
+    def delete(self, path):
+        raise DiskError("delete", path, OSError(5, "Input/output error"))
+
+
+def test_a_disk_that_does_not_delete_holds_nobody_up(kit):
+    play = kit.Play(ClingingDisk())
+    topic_id = play.create("t")
+    play.call(kit.produce("t", kit.batch(b"a")), 12)
+    answer = play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    assert [each.error_code for each in answer.responses] == [Code.NONE]
+    assert play.disk.list_dir("topics") == (topic_id.hex(),)
+    assert play.crash().disk.list_dir("topics") == ()
 
 
 def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(play, kit):

@@ -1,12 +1,13 @@
 """The logs of this broker, one a partition: opened on first use, seen by consumers up to what is on the disk."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from re import fullmatch
 
 from apportion.errors import Code, Refused
 from apportion.node.journal import Journal
 from apportion.node.producers import Producers
-from apportion.store.disk import Disk
+from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, TopicId, Topics
 from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, restamp
@@ -123,12 +124,14 @@ class Partitions:
         return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
     def drop(self, topic: Topic) -> None:
-        """The topic's logs are deleted; nobody asks for them again."""
-        for index in dict.fromkeys([*self.written(topic), *(at for topic_id, at in self._open if topic_id == topic.id)]):
-            self._journal.forget(self.of(topic, index))
-            self.of(topic, index).log.delete()
-            del self._open[topic.id, index]
-        self._disk.delete(topic_directory(topic.id.hex()))
+        """Nobody asks for the topic's logs again. They are deleted; what the disk does not let go of goes at the next start."""
+        gone = [self._open.pop(place) for place in list(self._open) if place[0] == topic.id]
+        for partition in gone:
+            self._journal.forget(partition)
+        with suppress(DiskError):
+            for partition in gone:
+                partition.log.delete()
+            self._disk.delete(topic_directory(topic.id.hex()))
 
     def recover(self, topics: Topics, producers_since_ms: int) -> None:
         """Every log of these topics is open and will be in the next flush; directories of other topics are gone."""
