@@ -22,7 +22,7 @@ from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from apportion.wire.messages.metadata import MetadataRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import APIS, decode_response, encode_request
 
@@ -195,6 +195,26 @@ def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(
         assert rss_bytes() - before < 64 << 20
         peer.socket.settimeout(10)
         assert peer.answer(FetchRequest, 12)[1].responses[0].partitions[0].error_code == Code.NONE
+
+
+def test_small_requests_with_large_answers_cost_no_more_than_is_read(broker):
+    with Peer(broker) as peer:
+        topic = CreatableTopic(name="wide", num_partitions=5000, replication_factor=1)
+        peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
+        peer.answer(CreateTopicsRequest, 7)
+        before = rss_bytes()
+        peer.socket.settimeout(1)
+        request = encode_request(MetadataRequest(topics=(MetadataRequestTopic(name="wide"),)), 12, 1, "test")
+        asked, sent = memoryview(request * 100_000), 0
+        with pytest.raises(TimeoutError):
+            while sent < len(asked):
+                sent += peer.socket.send(asked[sent:])
+        with Peer(broker) as other:
+            other.ask(ApiVersionsRequest(), 0)
+            other.answer(ApiVersionsRequest, 0)
+        assert rss_bytes() - before < 64 << 20
+        peer.socket.settimeout(10)
+        assert len(peer.answer(MetadataRequest, 12)[1].topics[0].partitions) == 5000
 
 
 def test_a_flood_of_requests_is_answered_one_by_one(broker):

@@ -14,6 +14,8 @@ from apportion.node.settings import BrokerSettings
 from apportion.wire.frames import Frames
 from apportion.wire.table import Api, Incoming, decode_request, encode_response, versions
 
+GATHERED_BYTES = 1 << 16  # answers to a burst of requests go out together, up to this size
+
 
 class Slot:
     """The place of one request in the order of answers."""
@@ -59,6 +61,7 @@ class Connection(asyncio.Protocol):
         "_is_finishing",
         "_is_reading",
         "_out",
+        "_out_bytes",
         "_peer_reads",
         "_slots",
         "_tickets",
@@ -79,6 +82,7 @@ class Connection(asyncio.Protocol):
         self._is_finishing = False
         self._gathering = False
         self._out: list[Any] = []
+        self._out_bytes = 0
         self._why: str | None = None
         self._caller = Caller("", "")
         self._transport: Any = None
@@ -110,6 +114,8 @@ class Connection(asyncio.Protocol):
         self._gathering = True
         while backlog and self._has_room(len(backlog[0])) and self._why is None:
             self._start(backlog.popleft())
+            if self._out_bytes >= GATHERED_BYTES:
+                self._write()  # which may find that the peer does not read
         self._gathering = False
         self._write()
         if self._why is not None:
@@ -125,7 +131,9 @@ class Connection(asyncio.Protocol):
         slots = self._slots
         while slots and slots[0].answer is not None:
             ready = slots.popleft()
-            self._out += ready.answer or ()
+            for part in ready.answer or ():
+                self._out.append(part)
+                self._out_bytes += len(part)
             self._inflight_bytes -= ready.size_bytes
         if not self._gathering:
             self._write()
@@ -191,7 +199,7 @@ class Connection(asyncio.Protocol):
         out = self._out
         if not out or self._transport.is_closing():
             return
-        self._out = []
+        self._out, self._out_bytes = [], 0
         if len(out) == 1:
             self._transport.write(out[0])
         else:
