@@ -153,14 +153,16 @@ def fetch(turn: Turn, ask: Ask[OffsetFetchRequest]) -> None:
         if said is not None
         else [(name, tuple(sorted(partitions))) for name, partitions in sorted(committed.items())]
     )
-    topics = (
-        OffsetFetchResponseTopic(
-            name=name,
-            partitions=tuple(_shown(OffsetFetchResponsePartition, index, committed.get(name, {}).get(index)) for index in indexes),
-        )
-        for name, indexes in wanted
-    )
-    turn.reply(ask.ticket, OffsetFetchResponse(topics=tuple(topics)))
+    topics = tuple(_fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in wanted)
+    turn.reply(ask.ticket, OffsetFetchResponse(topics=topics))
+
+
+def _fetch_by_name(
+    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], name: str, indexes: Iterable[int]
+) -> OffsetFetchResponseTopic:
+    topic, offsets = topics.named(name), committed.get(name, {})
+    shown = (_shown(OffsetFetchResponsePartition, index, _of_this_topic(offsets.get(index), topic)) for index in indexes)
+    return OffsetFetchResponseTopic(name=name, partitions=tuple(shown))
 
 
 def _fetch_group(turn: Turn, said: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
