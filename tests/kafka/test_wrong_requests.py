@@ -9,6 +9,7 @@ import pytest
 
 from apportion.client.connection import Disconnected
 from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.kafka.differential.compare import Difference, Intended, differences
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
@@ -89,6 +90,11 @@ INTENDED = [
         "There are none yet; the code is one at which clients stop at once.",
         of("coordinator of a transaction", "producer id for a transaction", "create '__transaction_state'"),
     ),
+    Intended(
+        "a topic made by asking for its metadata",
+        "Kafka answers UNKNOWN_TOPIC_OR_PARTITION until the topic is there; here the first answer has it.",
+        of("metadata of a topic to be made"),
+    ),
     Intended("the id of a topic that was only tried", "Kafka makes one up.", at("topic_id", "-", "?")),
 ]
 
@@ -150,6 +156,33 @@ def test_wrong_requests_have_a_real_kafkas_answers(sides):
                 row.seen.append(seen)
     assert disagreements == [], "\n".join(disagreements)
     assert [row.name for row in INTENDED if not row.seen] == []
+
+
+NOT_HERE = (
+    "compression.gzip.level",  # nothing is compressed anew here
+    "compression.lz4.level",
+    "compression.zstd.level",
+    "follower.replication.throttled.replicas",  # there is one broker
+    "leader.replication.throttled.replicas",
+    "local.retention.bytes",  # nothing is tiered
+    "local.retention.ms",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "remote.storage.enable",
+)
+
+
+def test_the_settings_of_a_topic_are_a_real_kafkas(sides):
+    resource = DescribeConfigsResource(resource_type=2, resource_name=GOOD, configuration_keys=None)
+    ours, theirs = (
+        {
+            each.name: (each.value, each.config_type)
+            for each in side.call(DescribeConfigsRequest(resources=(resource,)), 4).results[0].configs
+        }
+        for side in sides
+    )
+    assert ours == {name: said for name, said in theirs.items() if name not in NOT_HERE}
+    assert [name for name in NOT_HERE if name not in theirs] == []
 
 
 def test_every_intended_difference_is_told_to_users():

@@ -14,6 +14,7 @@ from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
@@ -105,6 +106,16 @@ def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):
     )
     (result,) = play.call(CreateTopicsRequest(topics=(topic,))).topics
     assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
+
+
+def test_operations_are_told_to_those_who_ask(play):
+    play.create("t")
+    asked = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+    names = tuple(MetadataRequestTopic(name=name) for name in ("t", "none"))
+    answer = play.call(MetadataRequest(topics=names, allow_auto_topic_creation=False, **asked), 10)
+    assert answer.cluster_authorized_operations == 8096
+    assert [topic.topic_authorized_operations for topic in answer.topics] == [3576, 3576]
+    assert play.call(DescribeClusterRequest(include_cluster_authorized_operations=True)).cluster_authorized_operations == 8096
 
 
 def test_a_topic_that_is_named_twice_has_one_answer(play):

@@ -23,6 +23,7 @@ AT_LEAST = {  # settings that are whole numbers -> the smallest that Kafka takes
     "segment.jitter.ms": 0,
     "segment.ms": 1,
 }
+INT32 = ("index.interval.bytes", "max.message.bytes", "min.insync.replicas", "segment.bytes", "segment.index.bytes")
 WORDS = {  # settings that are words -> those there are
     "cleanup.policy": ("compact", "delete"),
     "compression.type": ("gzip", "lz4", "producer", "snappy", "uncompressed", "zstd"),
@@ -45,6 +46,17 @@ def check_settings(given: Mapping[str, str | None]) -> None:
         words = [word.strip() for word in value.split(",")] if name == "cleanup.policy" else [value]
         if name in WORDS and not all(word in WORDS[name] for word in words):
             raise Refused(Code.INVALID_CONFIG, f"{name} is one of {', '.join(WORDS[name])}, not {value!r}")
+
+
+def config_type(name: str) -> int:
+    """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64, 6 float64, 7 list."""
+    if name in AT_LEAST:
+        return 3 if name in INT32 else 5
+    if name in OTHERS:
+        return 6
+    if name == "cleanup.policy":
+        return 7
+    return 1 if WORDS[name] == ("false", "true") else 2
 
 
 def _is_at_least(least: int, text: str) -> bool:

@@ -234,6 +234,16 @@ def cluster() -> Iterator[Case]:
         yield Case("metadata of bad names", version, metadata("bad name", "", "..", "x" * 250))
         yield Case("metadata of good and bad", version, metadata(GOOD, NO_TOPIC))
         yield Case("metadata of a topic", version, metadata(GOOD))
+    for version in (8, 10, 13):
+        asked = {"include_cluster_authorized_operations": True} if version < 11 else {}
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=name) for name in (GOOD, NO_TOPIC)),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+            **asked,
+        )
+        yield Case("metadata with operations", version, lambda good, request=request: request)
+    yield Case("metadata of a topic to be made", 12, metadata("made-by-asking", create=True))
     yield Case("metadata of a bad name to be made", 12, metadata("bad name", create=True))
     for version in (12, 13):
         yield Case("metadata of an unknown id", version, metadata(None, topic_id=STRANGE_ID))
@@ -253,6 +263,7 @@ def cluster() -> Iterator[Case]:
     for endpoint in (1, 2, 3):
         request = DescribeClusterRequest(endpoint_type=endpoint)
         yield Case(f"cluster by endpoint {endpoint}", 2, lambda good, request=request: request)
+    yield Case("cluster with operations", 2, lambda good: DescribeClusterRequest(include_cluster_authorized_operations=True))
     for kind, name in ((2, NO_TOPIC), (2, "bad name"), (2, ""), (4, "99"), (4, "x"), (77, "x"), (0, "x")):
         resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
         yield Case(f"configs of {kind} {name!r}", 4, lambda good, resource=resource: DescribeConfigsRequest(resources=(resource,)))

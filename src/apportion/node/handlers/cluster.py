@@ -25,6 +25,9 @@ from apportion.wire.messages.metadata import (
 from apportion.wire.table import versions
 
 GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
+TOPIC_OPERATIONS = 0b1101_1111_1000  # what may be done with a topic where nobody is refused anything, as Kafka's bits
+CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise with the cluster
+NOT_ASKED = -(2**31)
 BROKERS, CONTROLLERS = 1, 2  # what DescribeCluster may ask for
 BY_ID_SINCE = 12  # the first version of Metadata that may ask by topic id, though 10 has the field
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
@@ -54,19 +57,21 @@ def versions_response(version: int, error: Code = Code.NONE) -> ApiVersionsRespo
 def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     """The broker and the topics asked for; a missing one is made first where request and settings allow it."""
     request: MetadataRequest = ask.request
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if request.topics is None or (ask.version == 0 and not request.topics):
-        topics = tuple(_described(broker, topic) for topic in broker.registry.topics)
+        topics = tuple(_described(broker, topic, operations) for topic in broker.registry.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
         topics = tuple(
             MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
             if ask.version < BY_ID_SINCE and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
-            else _asked_for(broker, wanted, may_create, ask.fresh)
+            else _asked_for(broker, wanted, operations, ask.fresh if may_create else None)
             for wanted in request.topics
         )
     host, port = broker.address
     return Answer(
         MetadataResponse(
+            cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED,
             brokers=(MetadataResponseBroker(node_id=broker.settings.node_id, host=host, port=port),),
             cluster_id=broker.registry.cluster_id,
             controller_id=broker.settings.node_id,
@@ -75,27 +80,29 @@ def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-def _asked_for(broker: Broker, wanted: MetadataRequestTopic, may_create: bool, fresh: bytes) -> MetadataResponseTopic:
+def _asked_for(broker: Broker, wanted: MetadataRequestTopic, operations: int, fresh: bytes | None) -> MetadataResponseTopic:
+    """The topic, made of `fresh` if it is not there; None: it may not be made."""
     registry = broker.registry
     if wanted.name is None or wanted.topic_id != NO_TOPIC_ID:
         topic = registry.topics.with_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
-        return _described(broker, topic)
+        return _described(broker, topic, operations)
     topic = registry.topics.named(wanted.name)
-    if topic is None and may_create:
+    if topic is None and fresh is not None:
         topic = registry.created_by_asking(wanted.name, fresh)
     if topic is not None:
-        return _described(broker, topic)
+        return _described(broker, topic, operations)
     code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_valid(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
-    return MetadataResponseTopic(error_code=code, name=wanted.name)
+    return MetadataResponseTopic(error_code=code, name=wanted.name, topic_authorized_operations=operations)
 
 
-def _described(broker: Broker, topic: Topic) -> MetadataResponseTopic:
+def _described(broker: Broker, topic: Topic, operations: int) -> MetadataResponseTopic:
     here = (broker.settings.node_id,)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
+        topic_authorized_operations=operations,
         is_internal=broker.registry.is_internal(topic.name),
         partitions=tuple(
             MetadataResponsePartition(
@@ -118,6 +125,7 @@ def describe_cluster(broker: Broker, ask: Arrived, now: Instant) -> Answer:
             cluster_id=broker.registry.cluster_id,
             controller_id=broker.settings.node_id,
             brokers=(DescribeClusterBroker(broker_id=broker.settings.node_id, host=host, port=port),),
+            cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED,
         )
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.topic_settings import config_type
 from apportion.node.topics import Setting, check_name
 from apportion.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -15,6 +16,7 @@ from apportion.wire.messages.describe_configs import (
 )
 
 TOPIC, BROKER = 2, 4  # kinds of resource
+UNKNOWN_TYPE = 0  # Kafka's, for a value of which nothing is said
 STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
 
 
@@ -39,7 +41,13 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> DescribeCon
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            DescribeConfigsResourceResult(name=each.name, value=each.value, config_source=each.source, read_only=True)
+            DescribeConfigsResourceResult(
+                name=each.name,
+                value=each.value,
+                config_source=each.source,
+                config_type=config_type(each.name) if resource.resource_type == TOPIC else UNKNOWN_TYPE,
+                read_only=True,
+            )
             for each in settings
             if wanted is None or each.name in wanted
         ),
