@@ -128,6 +128,21 @@ def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted():
     assert member.view() == View("m", 1, State.RECONCILING, 1, (P0, P1), (P1,), 0, None)
 
 
+def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more():
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, accepted(1, P0, P1)), at(0))
+    member.step(Tick(), at(1_000))
+    member.step(Unanswered(3, "no answer"), at(1_001))
+    member.step(Tick(), at(1_101))
+    assert member.step(Found(4), at(1_102)) == [Send(5, full(1), 5_000)]  # it holds nothing: the coordinator may give all away
+    assert member.step(Answered(5, accepted(2, P1)), at(1_103)) == [Offer(1, (P1,), (), (P1,))]
+    assert member.step(Adopted(1, (P0, P1)), at(1_104)) == []
+    assert member.view().owned == ()
+    assert member.step(Adopted(1, (P1,)), at(1_105)) == [Send(6, beat(2, topic_partitions=to_wire((P1,))), 5_000)]
+
+
 def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
     member = joined(P0)
     assert member.wake_at() == 1_000
@@ -236,6 +251,13 @@ def test_a_member_that_never_reached_the_coordinator_leaves_without_a_word():
     member.step(Subscribe(("t",)), at(0))
     assert member.step(Leave(), at(1)) == [Left(True)]
     assert member.step(Found(1), at(2)) == []
+
+
+def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard():
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    member.step(Unanswered(4, "no answer"), at(1_001))
+    assert member.step(Leave(), at(1_002)) == [Left(False)]
 
 
 def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():

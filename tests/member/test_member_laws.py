@@ -129,7 +129,8 @@ class Witness:
             case "adopt":
                 view = self.member.view()
                 mine = with_ if with_ is not None else view.target or ()
-                if view.state in (State.RECONCILING, State.ACKNOWLEDGING, State.STABLE):
+                offered = {*view.owned, *(view.target or ())}
+                if view.state in (State.RECONCILING, State.ACKNOWLEDGING, State.STABLE) and offered.issuperset(mine):
                     self.adopted[view.lives] = mine
                 self.step(Adopted(view.lives, mine))
             case "wait":

@@ -118,7 +118,8 @@ class Session:
     def adopt(self, life: int, held: Iterable[IdPartition | Place]) -> None:
         """The owner uses exactly `held` from now on, and the coordinator will hear it at once.
 
-        life: `status().lives` of the snapshot that `held` was taken from; if the member has lost that life since, nothing happens.
+        life: `status().lives` of the snapshot that `held` was taken from. Nothing happens if the member has lost that life since,
+        or if `held` has what the coordinator has taken back since: the next status tells.
         """
         mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
         self._post_and_wait(Adopted(life, mine), lambda view: view.lives != life or view.owned == mine)

@@ -177,6 +177,8 @@ class ConsumerMember:
     def _adopt(self, life: int, adopted: Assignment) -> None:
         if life != self._lives or self.state not in (State.RECONCILING, State.ACKNOWLEDGING, State.STABLE):
             return  # the word of an earlier life, or of a member that is no longer in the group
+        if minus(minus(adopted, self._owned), self._target or ()):
+            return  # an offer that was taken back since: another member may have got it
         if adopted != self._owned:
             self._owned = adopted
             self._enter(State.ACKNOWLEDGING)
@@ -193,7 +195,7 @@ class ConsumerMember:
         if self.state is State.JOINING or self.state in SILENT or not self._coordinator_known:
             in_doubt = self.state is State.JOINING and self._flight is not None and self._coordinator_known
             if not in_doubt:
-                self._end(actions, heard=True)
+                self._end(actions, heard=self._epoch == JOIN)  # with an epoch, the coordinator waits for its session to end
                 return
         self._enter(State.LEAVING)
 

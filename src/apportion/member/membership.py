@@ -77,7 +77,8 @@ class Subscribe:
 class Adopted:
     """The owner uses exactly this from now on; what it used before and is not in here, it has let go of.
 
-    life: the life of the member in which `assignment` was offered; the word of an earlier life changes nothing.
+    life: the life of the member in which `assignment` was offered; the word of an earlier life changes nothing, nor does one that
+    takes what is neither held nor offered any more.
     """
 
     life: int

@@ -21,7 +21,7 @@ from apportion.member.membership import State
 from apportion.member.plan import Log, Plan, Starting, World, plan
 from apportion.member.spans import Place, Span, id_text
 from apportion.spark.options import SourceOptions
-from apportion.topics import Topic
+from apportion.topics import Topic, TopicId
 
 FIRST_ANSWER_LIMIT_S = 60.0
 FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
@@ -73,7 +73,7 @@ class Owner:
         self._checkpoint = uuid4().hex
         self._held = Held(0, {})
         self._stored: dict[Place, int] = {}  # what this member has committed in this life
-        self._sizes: dict[str, int] | None = None  # partitions of each topic when this member first looked
+        self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
         self._session_ms = 0
         self._caps: dict[Place, int] | None = None
         self._ends: dict[Place, int] = {}
@@ -155,7 +155,7 @@ class Owner:
             kept=kept,
             committed=committed,
             starting=self._starting,
-            newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic, 0)),
+            newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
             limit=limit,
             caps=self._caps,
         )
@@ -171,8 +171,8 @@ class Owner:
         if view.state is State.FATAL:
             raise MembershipFailed(f"group {self.options.group}: {view.error}")
         if self._sizes is None:
-            self._sizes = {name: topic.partitions for name, topic in self._subscribed().items()}
             self._session_ms = int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
+            self._sizes = {topic.id: topic.partitions for topic in self._subscribed().values()}
         if view.lives != self._held.life:
             self._held, self._stored = Held(view.lives, {}), {}
         if view.epoch <= 0 or view.target is None:
@@ -188,6 +188,9 @@ class Owner:
         if view.target != view.owned:
             self._held = Held(view.lives, dict.fromkeys(place for place in owned if place in self._held.places))
             self.session.adopt(view.lives, view.target)
+            now = self.session.status()
+            if (now.lives, now.owned) != (view.lives, view.target):
+                raise NotYet("the group has changed its mind about what this member holds")
         return owned
 
     def _commit(self, offsets: Mapping[Place, int]) -> None:
