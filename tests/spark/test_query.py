@@ -4,6 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions as F
 
+from apportion.client.cluster import places_of
 from apportion.spark import StatefulQuery, delta, guard
 from apportion.wire.batch import encode_batch
 from tests.spark.application import spark_session
@@ -97,13 +98,20 @@ def test_max_offsets_per_trigger_limits_every_batch(stage, source, started):
 
 
 def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(stage, source, started):
-    both = source().union(source(**{"kafka.group.id": f"{stage.group}-two"})).withColumn("value", F.col("value").cast("string"))
+    (other,) = places_of(stage.cluster.create_topic(f"{stage.topic}-two", 1))
+    both = source().union(source(**{"kafka.group.id": f"{stage.group}-two", "subscribe": other.topic}))
+    started(both.withColumn("value", F.col("value").cast("string")))
+    for number in (1, 2):
+        stage.produce(40)
+        stage.cluster.produce(other, encode_batch([(None, b"other", ())] * 10, timestamp_ms=1))
+        until(lambda number=number: len(stage.rows()) == 50 * number, what="each record of both topics")
+    assert stage.rows() == sorted([*stage.expected(), *((0, offset, "other") for offset in range(20))])
+
+
+def test_two_sources_of_one_topic_are_refused(stage, source, started):
     stage.produce(40)
-    started(both)
-    until(lambda: len(stage.rows()) == 80, what="each record from both groups")
-    stage.produce(40)
-    until(lambda: len(stage.rows()) == 160, what="each record from both groups")
-    assert stage.rows() == sorted(stage.expected() * 2)
+    said = ended(started(source().union(source(**{"kafka.group.id": f"{stage.group}-two"}))))
+    assert f"two sources of this query read topic {stage.topic}" in said
 
 
 @pytest.mark.parametrize(

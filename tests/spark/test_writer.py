@@ -123,3 +123,17 @@ def test_groups_have_fences_of_their_own(path):
     batch(Writer(path), (0, 0, 2), group="g")
     batch(Writer(path), (0, 0, 2), group="h")
     assert stored(path) == [(0, 0), (0, 0), (0, 1), (0, 1)]
+
+
+def test_two_sources_that_read_one_topic_are_refused(path):
+    readings = [Reading(group, span("a", {Place("t", TOPIC_ID, 0): (0, end)})) for group, end in (("g", 2), ("h", 3))]
+    with pytest.raises(ValueError, match="two sources of this query read topic t"):
+        Writer(path).write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), readings)
+    assert stored(path) == []
+
+
+def test_a_source_that_is_united_with_itself_is_one_source(path):
+    reading = Reading("g", span("a", {Place("t", TOPIC_ID, 0): (0, 1)}))
+    row = {"topic": "t", "partition": 0, "offset": 0, "city": "x"}
+    Writer(path).write(Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading])
+    assert stored(path) == [(0, 0), (0, 0)]

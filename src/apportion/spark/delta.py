@@ -42,13 +42,13 @@ class Writer:
     """A function for foreachBatch that puts every record's rows into one Delta table exactly once.
 
     table: path or URI, created on first use with the query's columns; columns that the table lacks are added. The query must keep
-    the source's columns topic, partition and offset; one record may become no, one or several rows.
-    Several queries, of one group or of several, may write to one table. Files of lost hosts are removed daily by a full vacuum with
-    the table's own retention (a week unless the table says otherwise).
+    the source's columns topic, partition and offset; one record may become no, one or several rows. It may have several sources,
+    each with topics of its own. Several queries may write to one table, and those of one group must: the fences are the table's.
+    Files of lost hosts are removed daily by a full vacuum with the table's own retention (a week unless the table says otherwise).
 
     Raises, and so stops the query: StatefulQuery for a query that keeps state; ValueError where the columns are missing or were
-    changed; LostOffsets where records between the table's fence and the batch are gone (unless `fail_on_data_loss` is False);
-    TypeError where a column has another type in the table.
+    changed, or where two sources read one topic; LostOffsets where records between the table's fence and the batch are gone
+    (unless `fail_on_data_loss` is False); TypeError where a column has another type in the table.
     """
 
     def __init__(
@@ -111,6 +111,7 @@ class Writer:
 
     def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
+        _refuse_one_topic_twice(sources)
         windows: dict[Place, Window] = {}
         moved: dict[str, int] = {}
         for group, span in sources:
@@ -130,6 +131,18 @@ class Writer:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_checked": set(), "_clean_at": 0.0}
+
+
+def _refuse_one_topic_twice(sources: list[Reading]) -> None:
+    """ValueError where two sources read one topic; a source that is united with itself is one source."""
+    readers: dict[str, Reading] = {}
+    for reading in sources:
+        for place in reading.span.ranges:
+            if readers.setdefault(place.topic, reading) != reading:
+                raise ValueError(
+                    f"two sources of this query read topic {place.topic}, and nothing in a row says which of them it came from: "
+                    f"read the topic with one source, or write with a query for each"
+                )
 
 
 def app_id(group: str, place: SourcePlace) -> str:
