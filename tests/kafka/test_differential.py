@@ -181,6 +181,24 @@ def test_an_oddity_of_kafka_is_still_there(sides, name, script, found):
     assert seen == found(group)
 
 
+@pytest.mark.parametrize(
+    ("votes", "chosen"),
+    [
+        ((None, None), "uniform"),
+        ((None, None, "range"), "range"),
+        (("range", "uniform", "range"), "range"),
+        (("uniform", "range", "uniform", None, None), "uniform"),
+    ],
+)
+def test_most_votes_choose_the_assignor(sides, votes, chosen):
+    group = f"votes-{time.time_ns()}"
+    for side in sides:
+        side.begin()
+        for letter, vote in zip("abcde", votes, strict=False):
+            side.play(Beat(group, letter, **JOIN | {"topics": ("twelve",), "assignor": vote}))
+    assert [side.play(Describe((group,)))[group]["assignor"] for side in sides] == [chosen, chosen]
+
+
 @pytest.mark.parametrize("guard", ["previous_epoch_suffices", "is_released", "blocked", "may_commit"])
 def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
     answers = {"blocked": False}
