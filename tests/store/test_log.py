@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from apportion.store.disk import Damaged
 from apportion.store.files import MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.index import NEVER
+from apportion.store.log import LOOKED_INTO_BYTES, LOOKED_INTO_RECORDS, Log, LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
 
 SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)
@@ -100,6 +101,9 @@ def test_offset_at_time_is_what_a_scan_of_all_records_finds(kind, layout, wanted
             for before in (0, log.next_offset // 2, log.next_offset):
                 found = next(((r.offset, r.timestamp_ms) for r in everything if r.timestamp_ms >= time), None)
                 assert log.offset_at_time(time, before) == (found if found and found[0] < before else None)
+        for before in range(log.next_offset + 1):
+            begun = [record for inside in records if inside[0].offset < before for record in inside]
+            assert log.largest_timestamp_ms(before) == max((record.timestamp_ms for record in begun), default=NEVER)
 
 
 @settings(max_examples=120, deadline=None)
@@ -284,3 +288,21 @@ def test_a_damaged_header_in_a_sealed_segment_is_told_when_it_is_read():
     disk.append(f"{FIRST}.log", 8, (-12).to_bytes(4, "big", signed=True))
     with pytest.raises(Damaged, match=f"^{FIRST}.log: no batch at byte 0$"):
         log.read(0, 10, 3)
+
+
+def test_a_batch_of_too_many_records_is_not_looked_into():
+    log = Log.open(MemoryDisk(), "t-0")
+    records = [Record(0, 10, None, None), Record(1, 20, None, None)]
+    log.append(
+        encode_records(records, base_offset=0, last_offset_delta=LOOKED_INTO_RECORDS),
+        last_offset=LOOKED_INTO_RECORDS,
+        max_timestamp_ms=20,
+    )
+    assert log.offset_at_time(15, 1 << 40) == (0, 20)
+
+
+def test_a_batch_that_grows_too_large_is_not_looked_into():
+    log = Log.open(MemoryDisk(), "t-0")
+    large = [Record(n, n, None, bytes(LOOKED_INTO_BYTES // 2)) for n in range(3)]
+    log.append(encode_records(large, base_offset=0, attributes=4), last_offset=2, max_timestamp_ms=2)
+    assert log.offset_at_time(1, 1 << 40) == (0, 2)

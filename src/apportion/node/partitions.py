@@ -49,11 +49,7 @@ class Partition:
 
     def youngest(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first visible record with the largest timestamp; None in an empty log."""
-        largest_ms = -1
-        for view in self.log.batches(self.log.start_offset):
-            header = read_header(view)
-            if header.base_offset < self.high_watermark:
-                largest_ms = max(largest_ms, header.max_timestamp_ms)
+        largest_ms = self.log.largest_timestamp_ms(self.high_watermark)
         return None if largest_ms < 0 else self.log.offset_at_time(largest_ms, self.high_watermark)
 
     def read(self, offset: int, max_bytes: int) -> memoryview:

@@ -5,17 +5,21 @@ A log knows offsets and bytes. What is durable, who may see it, and which offset
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from operator import attrgetter
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Buffer, Disk, DiskError, parent_of
+from apportion.store.index import NEVER
 from apportion.store.recover import recover
-from apportion.store.segment import EMPTY, LogSettings, Segment
+from apportion.store.segment import EMPTY, LogSettings, Placed, Segment
 from apportion.wire.batch import decode_batch
 
 __all__ = ["Log", "LogSettings"]
 
 BY_BASE_OFFSET = attrgetter("base_offset")
+LOOKED_INTO_BYTES, LOOKED_INTO_RECORDS = 1 << 25, 1_000_000
+"""A batch that holds more is not looked into: a megabyte can be made to hold records that no memory has room for."""
 
 
 class Log:
@@ -87,7 +91,7 @@ class Log:
     def offset_at_time(self, timestamp_ms: int, before_offset: int) -> tuple[int, int] | None:
         """Offset and timestamp of the first record of that time or later, if it is before `before_offset`.
 
-        A batch that cannot be decoded answers with its first offset and its largest timestamp.
+        A batch that cannot be decoded, or holds too much to look into, answers with its first offset and its largest timestamp.
         """
         for segment in self._segments:
             if segment.max_timestamp_ms < timestamp_ms:
@@ -95,14 +99,21 @@ class Log:
             for batch in segment.batches_at_time(timestamp_ms):
                 if batch.base_offset >= before_offset:
                     return None
-                try:
-                    times = [(record.offset, record.timestamp_ms) for record in decode_batch(segment.view(batch))]
-                except DecodeError:
-                    times = [(batch.base_offset, batch.max_timestamp_ms)]
-                found = next((time for time in times if time[1] >= timestamp_ms), None)
+                found = next((time for time in _times(batch, segment.view(batch)) if time[1] >= timestamp_ms), None)
                 if found is not None:
                     return found if found[0] < before_offset else None
         return None
+
+    def largest_timestamp_ms(self, before_offset: int) -> int:
+        """The largest timestamp of the batches that begin before `before_offset`; NEVER if there is none."""
+        largest_ms = NEVER
+        for segment in self._segments:
+            if segment.next_offset <= before_offset:
+                largest_ms = max(largest_ms, segment.max_timestamp_ms)
+            else:
+                visible = (batch for batch in segment.batches(segment.base_offset) if batch.base_offset < before_offset)
+                largest_ms = max([largest_ms, *(batch.max_timestamp_ms for batch in visible)])
+        return largest_ms
 
     def batches(self, from_offset: int) -> Iterator[memoryview]:
         """Every batch that ends at or after `from_offset`, in order."""
@@ -165,3 +176,11 @@ class Log:
                 del self._unsealed[0]
         except DiskError:
             return
+
+
+def _times(batch: Placed, view: memoryview) -> list[tuple[int, int]]:
+    """Offset and timestamp of every record of a batch; of the batch as one where it is not looked into."""
+    if batch.last_offset - batch.base_offset < LOOKED_INTO_RECORDS:
+        with suppress(DecodeError):
+            return [(record.offset, record.timestamp_ms) for record in decode_batch(view, LOOKED_INTO_BYTES)]
+    return [(batch.base_offset, batch.max_timestamp_ms)]
