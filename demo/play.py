@@ -23,7 +23,7 @@ from demo.timeline import Death, Sample
 
 GROUP, TOPIC, PARTITIONS = "flights-etl", "flights", 12
 LOOK_S, SHOW_S = 0.1, 0.25
-STANDSTILL_S = 90
+STANDSTILL_S = 300  # Spark alone takes two minutes to start where others use the cores
 OURS = ("flights", "checkpoints", "logs", "kafka", "summary.json", "ownership.svg")
 FIRST, SURVIVOR, SUCCESSOR = MEMBERS = ("v1-a", "v1-b", "v2")
 
