@@ -43,7 +43,7 @@ lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
 
 clean: ## remove what builds and tests leave behind
-	rm -rf build dist bench-out demo-out spark-warehouse metastore_db derby.log artifacts tests/kafka/target \
+	rm -rf build dist bench-out demo-out spark-warehouse metastore_db derby.log artifacts tests/compat/target tests/kafka/target \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench tools -name __pycache__ -prune -exec rm -rf {} +
 
