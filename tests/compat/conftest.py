@@ -52,7 +52,7 @@ class Served:
 @pytest.fixture
 def served(tmp_path):
     """A broker with three partitions a topic."""
-    broker = Served(tmp_path / "data", "num.partitions=3", "group.consumer.session.timeout.ms=6000")
+    broker = Served(tmp_path / "data", "num.partitions=3", "group.consumer.session.timeout.ms=10000")
     yield broker
     broker.stop()
     wrong = [line for line in broker.log().splitlines() if " ERROR " in line]
