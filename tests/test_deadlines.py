@@ -1,0 +1,49 @@
+"""Deadlines against the plainest thing that could do the same: a dict that is sorted each time."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.deadlines import Deadlines
+
+KEYS = st.tuples(st.sampled_from(["fetch", "session"]), st.integers(0, 5))
+DEEDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("arm"), KEYS, st.integers(0, 50)),
+        st.tuples(st.just("disarm"), KEYS, st.none()),
+        st.tuples(st.just("pop"), st.none(), st.integers(0, 50)),
+    ),
+    max_size=200,
+)
+
+
+def due_in(plain, now_ms):
+    """What of a dict key -> time is due, in the order that is promised."""
+    return [key for at_ms, key in sorted((at_ms, key) for key, at_ms in plain.items()) if at_ms <= now_ms]
+
+
+@given(DEEDS)
+def test_deadlines_are_a_dict_in_the_order_of_time_and_key(deeds):
+    deadlines, plain = Deadlines(), {}
+    for deed, key, at_ms in deeds:
+        if deed == "arm":
+            deadlines.arm(key, at_ms)
+            plain[key] = at_ms
+        elif deed == "disarm":
+            deadlines.disarm(key)
+            plain.pop(key, None)
+        else:
+            due = due_in(plain, at_ms)
+            assert deadlines.pop_due(at_ms) == due
+            for each in due:
+                del plain[each]
+        assert deadlines.next_at() == min(plain.values(), default=None)
+        assert len(deadlines) == len(plain)
+        assert all(deadlines.at_or_none(each) == plain[each] and each in deadlines for each in plain)
+
+
+def test_a_thousand_times_armed_is_one_deadline():
+    deadlines = Deadlines()
+    for at_ms in [*range(1000, 2000), *reversed(range(1000))]:
+        deadlines.arm(("session", "a"), at_ms)
+    assert deadlines.pop_due(5000) == [("session", "a")]
+    assert (deadlines.next_at(), len(deadlines)) == (None, 0)

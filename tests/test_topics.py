@@ -1,0 +1,25 @@
+"""Topics as values."""
+
+from apportion.topics import Topic, Topics
+
+A, B = Topic("a", b"1" * 16, 3), Topic("b", b"2" * 16, 1)
+
+
+def test_topics_are_found_by_name_and_by_id_and_told_in_order():
+    topics = Topics([B, A])
+    assert list(topics) == [A, B]
+    assert (topics.named("a"), topics.with_id(B.id), topics.named("c"), topics.with_id(bytes(16))) == (A, B, None, None)
+
+
+def test_a_change_is_another_snapshot_one_version_on():
+    before = Topics([A], version=7)
+    again = Topic("a", b"3" * 16, 1)
+    after = before.adding(again)
+    assert (list(before), before.version) == ([A], 7)
+    assert (list(after), after.version, after.with_id(A.id)) == ([again], 8, None)
+    assert (list(after.without("a")), after.without("a").version) == ([], 9)
+
+
+def test_snapshots_of_the_same_topics_are_equal():
+    assert Topics([A, B]) == Topics([B, A], version=5)
+    assert Topics([A]) != Topics([B])
