@@ -305,6 +305,19 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, cluster
     ]
 
 
+def test_a_poll_without_time_still_gets_what_is_there(bootstrap, cluster, topic, group):
+    fill(cluster, topic, each=3)
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest") as consumer:
+        while len(consumer.assignment) < 4:
+            consumer.poll(100)
+        consumer.commit(dict.fromkeys(consumer.assignment, 0))
+    with apportion.Consumer(bootstrap, group, topics=[topic.name]) as consumer:
+        seen, polls = 0, 0
+        while seen < 12 and polls < 20_000:
+            seen, polls = seen + len(consumer.poll(0)), polls + 1
+    assert seen == 12
+
+
 def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootstrap, cluster, topic, group):
     fill(cluster, topic, each=3)
     with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", auto_commit=True) as consumer:

@@ -36,5 +36,8 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
             consumer.poll()
         with pytest.raises(ValueError, match="one or more names"):
             consumer.subscribe([])
+        for wrong in ("flights,trains", ["flights", "all of them"], ["^flights"]):
+            with pytest.raises(ValueError, match="cannot be a topic: give a list of names"):
+                consumer.subscribe(wrong)
     with pytest.raises(RuntimeError, match="closed"):
         consumer.poll()

@@ -6,6 +6,7 @@ the iteration yields it; `commit` stores what was delivered, and nothing is comm
 """
 
 import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ OPTIONS = {  # option -> default
     "on_revoked": None,
     "on_lost": None,
 }
+TOPIC_NAME = "[a-zA-Z0-9._-]{1,249}"
 FETCH_WAIT_MS = 250
 QUIET_COMMIT_MS = 5_000
 
@@ -116,6 +118,9 @@ class Consumer:
         names = (topics,) if isinstance(topics, str) else tuple(topics)
         if not names or not all(isinstance(name, str) and name for name in names):
             raise ValueError(f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer")
+        for name in names:
+            if not re.fullmatch(TOPIC_NAME, name):
+                raise ValueError(f"{name!r} cannot be a topic: give a list of names of letters, digits, '.', '_' and '-'")
         if self._closed:
             raise RuntimeError("this consumer is closed")
         if not self._started:
@@ -125,6 +130,8 @@ class Consumer:
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
         """The next records, all delivered; [] if none came in time. Ownership changes and callbacks happen in here.
+
+        With no time at all the brokers are still asked once for what they have.
 
         Raises Refused if the group does not let this consumer be a member, or if an offset is out of range and
         `auto_offset_reset` is "error". A broker that cannot be reached is waited for.
@@ -179,13 +186,15 @@ class Consumer:
             raise RuntimeError("this consumer is closed" if self._closed else "subscribe to topics before you poll")
         deadline = time.monotonic() + timeout_ms / 1000
         self._keep_alive()
+        asked = False
         while True:
             self._follow()
             delivered = self._deliver(limit)
-            left_ms = int((deadline - time.monotonic()) * 1000)
-            if delivered or left_ms <= 0:
+            left_ms = max(0, int((deadline - time.monotonic()) * 1000))
+            if delivered or (asked and not left_ms):
                 return delivered
             self._fetch(min(left_ms, FETCH_WAIT_MS))
+            asked = True
 
     def _deliver(self, limit: int) -> list[ConsumerRecord]:
         delivered: list[ConsumerRecord] = []
