@@ -21,8 +21,8 @@ class EmbeddedBroker:
     """
 
     def __init__(self, data_dir: str | Path | None = None, **settings: Any) -> None:
-        self._own_dir = tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
         self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
+        self._own_dir = tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
         self._data_dir = self._own_dir.name if self._own_dir else str(data_dir)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
