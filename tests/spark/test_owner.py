@@ -10,11 +10,13 @@ from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
 from apportion.spark.owner import Owner
 from apportion.wire.batch import encode_batch
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 @pytest.fixture(scope="module")
 def broker():
-    with EmbeddedBroker(**{"group.consumer.heartbeat.interval.ms": 200}) as running:
+    settings = {"group.consumer.heartbeat.interval.ms": 200, "group.consumer.session.timeout.ms": 4_000}
+    with EmbeddedBroker(**settings) as running:
         yield running
 
 
@@ -42,6 +44,19 @@ def owner_of(broker):
 
 def produce(cluster, place, count):
     cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
+
+
+def haunt(cluster, group, topic):
+    """A member joins the group, is given every partition, and is never heard of again."""
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="ghost",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=(topic,),
+        topic_partitions=(),
+    )
+    assert cluster.call(beat, coordinator=group).assignment.topic_partitions
 
 
 def span_where(owner, previous, ready, limit=None):
@@ -83,6 +98,34 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ow
     again = owner_of("restarted", "restart", startingOffsets="earliest")
     following = span_where(again, batch, lambda span: span != batch, limit=5)
     assert (dict(following.ranges), cluster.committed("restarted", [place])) == ({place: (5, 8)}, {place: 5})
+
+
+def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(cluster, owner_of):
+    places = places_of(cluster.create_topic("haunted", 2))
+    for place in places:
+        produce(cluster, place, 8)
+    first = owner_of("haunted-group", "haunted", startingOffsets="earliest")
+    batch = span_where(first, NOTHING, lambda span: span.ranges, limit=10)
+    assert dict(batch.ranges) == dict.fromkeys(places, (0, 5))
+    first.close()
+    haunt(cluster, "haunted-group", "haunted")
+    again = owner_of("haunted-group", "haunted", startingOffsets="earliest")
+    following = span_where(again, batch, lambda span: span != batch)
+    assert dict(following.ranges) == dict.fromkeys(places, (5, 8))
+    assert cluster.committed("haunted-group", places) == dict.fromkeys(places, 5)
+
+
+def test_reading_what_is_there_does_not_end_before_the_share_has_come(cluster, owner_of):
+    places = places_of(cluster.create_topic("now", 2))
+    for place in places:
+        produce(cluster, place, 8)
+    haunt(cluster, "now-group", "now")
+    owner = owner_of("now-group", "now", startingOffsets="earliest")
+    owner.stop_at_present_ends()
+    produce(cluster, places[0], 2)
+    batch = owner.next_span(NOTHING, None)
+    assert dict(batch.ranges) == dict.fromkeys(places, (0, 8))
+    assert owner.next_span(batch, None) is batch
 
 
 def test_a_partition_is_handed_over_where_its_old_owner_stands(cluster, owner_of):

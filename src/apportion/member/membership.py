@@ -11,6 +11,7 @@ from typing import NamedTuple
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.topics import TopicId
+from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -34,8 +35,8 @@ def assignment(partitions: Iterable[IdPartition]) -> Assignment:
     return tuple(sorted(dict.fromkeys(partitions)))
 
 
-def from_wire(topics: Iterable[TopicPartitions]) -> Assignment:
-    """The assignment that a heartbeat carries."""
+def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assignment:
+    """The assignment that a heartbeat carries, or that a group is described with."""
     return assignment(IdPartition(bytes(topic.topic_id), number) for topic in topics for number in topic.partitions)
 
 

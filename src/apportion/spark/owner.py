@@ -17,11 +17,16 @@ from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.consumer import View
-from apportion.member.membership import State
+from apportion.member.membership import State, from_wire
 from apportion.member.plan import Log, Plan, Starting, World, plan
 from apportion.member.spans import Place, Span, id_text
 from apportion.spark.options import SourceOptions
 from apportion.topics import Topic, TopicId
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
 
 FIRST_ANSWER_LIMIT_S = 60.0
 FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
@@ -29,7 +34,8 @@ STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
 TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 IDLE_WAIT_MS = 100
-AVAILABLE_NOW_WAIT_MS = 500
+RETRY_WAIT_MS = 500
+SHARE_GRACE_S = 5.0
 
 log = logging.getLogger("apportion.spark")
 
@@ -77,7 +83,8 @@ class Owner:
         self._session_ms = 0
         self._caps: dict[Place, int] | None = None
         self._ends: dict[Place, int] = {}
-        self._began_s = self._moved_s = self._answered_s = monotonic()
+        self._planned_life = 0  # the life of the last plan
+        self._began_s = self._moved_s = self._read_s = self._joined_s = self._answered_s = monotonic()
         self._said = ""
         self.session.start()
 
@@ -122,6 +129,10 @@ class Owner:
             try:
                 following = self._plan(previous, limit)
                 self._moved_s = monotonic()
+                if following != previous:
+                    self._read_s = self._moved_s
+                elif self._caps is not None:
+                    self._await_share(self._read_s + STANDSTILL_LIMIT_S)
                 self._say("")
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
@@ -131,7 +142,8 @@ class Owner:
                 self._refuse_standstill(error)
                 if self._caps is None and (previous.ranges or monotonic() - self._began_s > FIRST_PLACE_WAIT_S):
                     return previous
-                self.session.wait(lambda view: view.epoch > 0 and view.target is not None, AVAILABLE_NOW_WAIT_MS)
+                before = self.session.status()
+                self.session.wait(lambda view, before=before: view != before, RETRY_WAIT_MS)  # type: ignore[misc]
 
     def ends(self) -> dict[Place, int]:
         """Where each owned partition ended when last looked at."""
@@ -141,6 +153,8 @@ class Owner:
         view = self._accepted()
         self._commit({place: to for place, to in previous.resting().items() if place in self._held.places})
         owned = self._owned(view)
+        if self._planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
+            self._await_share(self._joined_s + self._session_ms / 1000 + SHARE_GRACE_S)
         kept = dict.fromkeys(place for place in owned if place in self._held.places and place in previous.ranges)
         self._refuse_deleted(previous, owned)
         gained = [place for place in owned if place not in kept]
@@ -162,7 +176,7 @@ class Owner:
         following = plan(previous, world)
         self._refuse_gaps(following)
         self._commit(following.commit_first)
-        self._held = Held(view.lives, dict.fromkeys(owned))
+        self._held, self._planned_life = Held(view.lives, dict.fromkeys(owned)), view.lives
         return following.span
 
     def _accepted(self) -> View:
@@ -174,12 +188,31 @@ class Owner:
             self._session_ms = int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
             self._sizes = {topic.id: topic.partitions for topic in self._subscribed().values()}
         if view.lives != self._held.life:
-            self._held, self._stored = Held(view.lives, {}), {}
+            self._held, self._stored, self._joined_s = Held(view.lives, {}), {}, monotonic()
         if view.epoch <= 0 or view.target is None:
             raise NotYet(f"the member has no place in the group yet ({view.state.value})")
         if view.last_accepted_ms is None or monotonic() * 1000 - view.last_accepted_ms > self._session_ms:
             raise NotYet(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
         return view
+
+    def _await_share(self, until_s: float) -> None:
+        """NotYet while the coordinator has more in mind for this member than it has given, and it is not `until_s`.
+
+        A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
+        is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
+        """
+        if monotonic() < until_s and not _has_its_share(self.session.status(), self._described()):
+            self._moved_s = monotonic()  # this is no standstill: the group answers
+            raise NotYet("the group has not given this member all of its share yet")
+
+    def _described(self) -> DescribedGroup:
+        """The group as its coordinator describes it."""
+        request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
+
+        def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
+            return Code.of(answer.groups[0].error_code), answer.groups[0]
+
+        return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
 
     def _owned(self, view: View) -> tuple[Place, ...]:
         """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
@@ -279,6 +312,16 @@ class Owner:
         if what != self._said:
             self._said = what
             log.warning("group %s: %s", self.options.group, what or "reading again")
+
+
+def _has_its_share(view: View, group: DescribedGroup) -> bool:
+    """Whether the member that is seen so holds what the newest target of the group gives it."""
+    for member in group.members:
+        if member.member_id == view.member_id:
+            current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
+            return current and target == given == view.target
+    return False
 
 
 def _unsaid(previous: Span, committed: Mapping[Place, int | None]) -> dict[Place, int]:
