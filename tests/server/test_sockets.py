@@ -234,6 +234,13 @@ def test_a_second_broker_on_the_directory_is_refused(tmp_path):
         assert again.bootstrap.startswith("127.0.0.1:")
 
 
+def test_a_broker_that_cannot_listen_leaves_the_directory_free(tmp_path):
+    with EmbeddedBroker() as other, pytest.raises(OSError, match=f"cannot listen on {other.bootstrap}"):
+        EmbeddedBroker(tmp_path, listeners=other.bootstrap)
+    with EmbeddedBroker(tmp_path) as again:
+        assert again.bootstrap.startswith("127.0.0.1:")
+
+
 def test_too_many_connections_are_turned_away():
     with EmbeddedBroker(max_connections=2) as broker, Peer(broker) as first, Peer(broker) as second:
         for peer in (first, second):

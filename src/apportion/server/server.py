@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +42,20 @@ class Server:
     async def start(self) -> Address:
         """The broker has recovered and listens; the address that clients may use.
 
-        Errors: DiskError when another broker has the directory or it cannot be used, OSError when the address cannot be had.
+        Errors: DiskError when another broker has the directory or it cannot be used, OSError when the address cannot be had; the
+        directory is free again then.
         """
         loop = asyncio.get_running_loop()
         self._disk.claim()
-        host, port = host_and_port(self.settings.listeners)
-        bound = bound_socket(host, port)
-        address = advertised(self.settings, host, bound.getsockname()[1])
-        node = Node(self._disk, self.settings, address)
-        self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop)
-        for action in node.start(instant(), self._fresh()):
-            if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
-                self._disk.sync(action.paths)
-                self._driver.post(Flushed(action.mark))
-            else:
-                self._carry_out(action)
-        self._listener = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
+        with ExitStack() as undo:
+            undo.callback(self._disk.close)
+            host, port = host_and_port(self.settings.listeners)
+            bound = bound_socket(host, port)
+            undo.callback(bound.close)
+            address = advertised(self.settings, host, bound.getsockname()[1])
+            self._recover(address, loop)
+            self._listener = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
+            undo.pop_all()
         return address
 
     def end(self) -> None:
@@ -104,6 +103,17 @@ class Server:
             for ticket in tickets:
                 self._waiting.pop(ticket, None)
             self._driver.post(Gone(tickets))
+
+    def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
+        """The node is as the disk says, and everything that it could tell of is durable."""
+        node = Node(self._disk, self.settings, address)
+        self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop)
+        for action in node.start(instant(), self._fresh()):
+            if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
+                self._disk.sync(action.paths)
+                self._driver.post(Flushed(action.mark))
+            else:
+                self._carry_out(action)
 
     def _carry_out(self, action: Any) -> None:
         if type(action) is Reply:
