@@ -137,3 +137,24 @@ def test_a_source_that_is_united_with_itself_is_one_source(path):
     row = {"topic": "t", "partition": 0, "offset": 0, "city": "x"}
     Writer(path).write(Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading])
     assert stored(path) == [(0, 0), (0, 0)]
+
+
+def test_a_place_column_of_another_type_is_refused(path):
+    schema = StructType().add("topic", "string").add("partition", "integer").add("offset", "string")
+    rows = pa.RecordBatch.from_pydict({"topic": ["t"], "partition": [0], "offset": ["0"]})
+    with pytest.raises(ValueError, match="needs the source's column offset as int64; this query made it string"):
+        Writer(path).write(Frame(rows, schema=schema), [Reading("g", span("a", {Place("t", TOPIC_ID, 0): (0, 1)}))])
+    assert not Path(path).exists()
+
+
+def test_a_partitioned_table_is_refused(path):
+    DeltaTable.create(path, Schema.from_arrow(ARROW), partition_by=["city"])
+    with pytest.raises(TypeError, match="is partitioned by city"):
+        batch(Writer(path), (0, 0, 5))
+    assert stored(path) == []
+
+
+def test_a_relative_path_is_where_the_driver_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Writer("lake/flights").table == str(tmp_path / "lake" / "flights")
+    assert Writer("s3://lake/flights").table == "s3://lake/flights"

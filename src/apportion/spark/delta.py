@@ -8,6 +8,7 @@ without knowing, finds the fence moved and writes nothing. No row passes through
 """
 
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from time import monotonic
@@ -48,7 +49,7 @@ class Writer:
 
     Raises, and so stops the query: StatefulQuery for a query that keeps state; ValueError where the columns are missing or were
     changed, or where two sources read one topic; LostOffsets where records between the table's fence and the batch are gone
-    (unless `fail_on_data_loss` is False); TypeError where a column has another type in the table.
+    (unless `fail_on_data_loss` is False); TypeError where a column has another type in the table, or the table is partitioned.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Writer:
         fail_on_data_loss: bool = True,
         attempts: int = 30,
     ) -> None:
-        self.table = str(table)
+        self.table = table if "://" in table else os.path.abspath(table)  # executors may run in other directories
         self.storage_options = storage_options
         self.fail_on_data_loss = fail_on_data_loss
         self.attempts = attempts
@@ -192,14 +193,20 @@ class Draft:
 
 
 def table_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of `frame` as the table holds them: nullable, timestamps in UTC. ValueError without topic, partition, offset."""
-    missing = [name for name in PLACE if name not in frame.columns]
+    """The columns of `frame` as the table holds them: nullable, timestamps in UTC. ValueError without the columns of PLACE."""
+    missing = [name for name in PLACE.names if name not in frame.columns]
     if missing:
         raise ValueError(
             f"the Delta writer needs the source's columns topic, partition and offset to write each record once; "
             f"this query dropped {', '.join(missing)}"
         )
     schema = to_arrow_schema(frame.schema, timezone="UTC")
+    for place in PLACE:
+        if schema.field(place.name).type != place.type:
+            raise ValueError(
+                f"the Delta writer needs the source's column {place.name} as {place.type}; this query made it "
+                f"{schema.field(place.name).type}: keep it unchanged and give the other a name of its own"
+            )
     return pa.schema([field.with_nullable(True) for field in schema])
 
 

@@ -29,7 +29,7 @@ REPORT_SCHEMA = pa.schema(
         ("last", pa.int64()),
     ]
 )
-PLACE = ("topic", "partition", "offset")
+PLACE = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 """The columns that say which record a row came from. A pipeline must carry them through unchanged."""
 
 Place = tuple[str, int]

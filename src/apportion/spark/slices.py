@@ -91,12 +91,12 @@ def _what_is_left(cluster: Cluster, part: Slice, options: SourceOptions) -> Iter
         yield from _rows(cluster, part._replace(start=start), options)
 
 
-_clusters: dict[tuple[int, str], Cluster] = {}
+_clusters: dict[tuple[int, str, str, int], Cluster] = {}
 
 
 def _cluster(options: SourceOptions) -> Cluster:
     """The connections of this worker process, made once; a forked worker makes its own."""
-    key = (os.getpid(), options.bootstrap)
+    key = (os.getpid(), options.bootstrap, options.client_id, options.request_timeout_ms)
     if key not in _clusters:
         _clusters[key] = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
     return _clusters[key]

@@ -31,7 +31,7 @@ class Attempt:
         """A fresh snapshot of the table at `path`, which has every column of `schema`.
 
         The table is created, and columns that it lacks are added, before this returns. Raises Beaten where another writer did so
-        at the same moment, TypeError where a column is there with another type.
+        at the same moment, TypeError where a column is there with another type or the table is partitioned by columns.
         """
         options = dict(storage_options or {})
         try:
@@ -39,6 +39,11 @@ class Attempt:
         except TableNotFoundError:
             _created(path, options, schema)
             raise Beaten(f"the table {path} is new") from None
+        if columns := table.metadata().partition_columns:
+            raise TypeError(
+                f"the Delta table {path} is partitioned by {', '.join(columns)}, but a file of the writer holds one Kafka partition: "
+                f"write to a table that is not partitioned"
+            )
         missing = _missing(table, schema)
         if missing:
             try:
