@@ -1,0 +1,32 @@
+"""The pages: what they point at is there, and no page of docs/ is left that nobody points at."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+
+
+def pages():
+    """Every page that git tracks or would add."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "README.md" in names
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+def targets(page):
+    """The files and directories that a page links to, but for other sites."""
+    found = LINK.findall(CODE.sub("", page.read_text()))
+    return [(page.parent / target).resolve() for target in found if "://" not in target]
+
+
+def test_every_link_leads_somewhere():
+    assert [(page.name, target.name) for page in pages() for target in targets(page) if not target.exists()] == []
+
+
+def test_every_page_of_the_docs_is_linked():
+    linked = {target for page in pages() for target in targets(page)}
+    assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page not in linked] == []
