@@ -176,6 +176,13 @@ def test_metadata_by_id_and_of_everything(play):
     assert [(each.node_id, each.host, each.port) for each in brokers] == [(1, "here", 9092)]
 
 
+def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(play):
+    play.create("t", 2)
+    twice = (MetadataRequestTopic(name="t"), MetadataRequestTopic(name="u"), MetadataRequestTopic(name="t"))
+    answer = play.call(MetadataRequest(topics=twice, allow_auto_topic_creation=False), 12)
+    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 2), ("u", 0)]
+
+
 def test_the_cluster_keeps_its_id(play):
     first = play.call(DescribeClusterRequest(endpoint_type=1))
     assert len(first.cluster_id) == 22

@@ -62,11 +62,14 @@ def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
         topics = tuple(_described(broker, topic, operations) for topic in broker.registry.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
+        distinct = {
+            (wanted.name, wanted.topic_id): wanted for wanted in request.topics
+        }  # or a short request has no end of an answer
         topics = tuple(
             MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
             if ask.version < BY_ID_SINCE and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
             else _asked_for(broker, wanted, operations, ask.fresh if may_create else None)
-            for wanted in request.topics
+            for wanted in distinct.values()
         )
     host, port = broker.address
     return Answer(
