@@ -27,7 +27,7 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "endingoffsetsbytimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
     "minoffsetspertrigger": "not supported yet; use the query's trigger interval",
     "maxtriggerdelay": "not supported yet; use the query's trigger interval",
-    "minpartitions": "not supported yet; Spark gets a task for each partition that has something new",
+    "minpartitions": "not supported yet; a batch is cut into as many tasks as there are cores, more where there is much to read",
     "kafka.session.timeout.ms": "with KIP-848 the broker decides: set group.consumer.session.timeout.ms there",
     "kafka.heartbeat.interval.ms": "with KIP-848 the broker decides: set group.consumer.heartbeat.interval.ms there",
     "kafka.partition.assignment.strategy": "with KIP-848 the broker assigns; use kafka.group.remote.assignor",
