@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from apportion.client.cluster import EARLIEST, LATEST, Cluster, places_of
 from apportion.client.connection import Disconnected
+from apportion.client.routing import Patience
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.consumer import View
@@ -52,6 +53,10 @@ class NotYet(Exception):
     """Nothing can be said now: no place in the group, or the cluster does not answer. The next call may."""
 
 
+class ShareAwaited(NotYet):
+    """The group answers, but has not given this member all of its share yet."""
+
+
 class Held(NamedTuple):
     """What the last span stood on: its partitions, and the life of the member that held them."""
 
@@ -84,7 +89,8 @@ class Owner:
         self._caps: dict[Place, int] | None = None
         self._ends: dict[Place, int] = {}
         self._planned_life = 0  # the life of the last plan
-        self._began_s = self._moved_s = self._read_s = self._joined_s = self._answered_s = monotonic()
+        self._failing_s: float | None = None  # since when nothing can be planned
+        self._began_s = self._read_s = self._joined_s = self._answered_s = monotonic()
         self._said = ""
         self.session.start()
 
@@ -99,7 +105,7 @@ class Owner:
 
     def stop_at_present_ends(self) -> None:
         """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
-        deadline_s = monotonic() + STANDSTILL_LIMIT_S
+        patience = Patience(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
                 topics = self._subscribed()
@@ -107,8 +113,7 @@ class Owner:
                 self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
                 return
             except (Refused, Disconnected) as error:
-                if monotonic() > deadline_s:
-                    raise MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}") from error
+                patience.pause(MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"))
 
     def next_span(self, previous: Span, limit: int | None) -> Span:
         """The span after `previous`; `previous` itself when nothing is new, or nothing can be said now.
@@ -116,7 +121,6 @@ class Owner:
         With `stop_at_present_ends` an unchanged span means that all is read, so it is not returned before that is certain.
         Raises DataLoss, MembershipFailed.
         """
-        self.session.touch()
         self._warn_of_long_batch()
         try:
             return self._planned(previous, limit)
@@ -126,13 +130,14 @@ class Owner:
     def _planned(self, previous: Span, limit: int | None) -> Span:
         """`_plan`, with patience."""
         while True:
+            self.session.touch()
             try:
                 following = self._plan(previous, limit)
-                self._moved_s = monotonic()
                 if following != previous:
-                    self._read_s = self._moved_s
+                    self._read_s = monotonic()
                 elif self._caps is not None:
                     self._await_share(self._read_s + STANDSTILL_LIMIT_S)
+                self._failing_s = None
                 self._say("")
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
@@ -140,10 +145,15 @@ class Owner:
             except (NotYet, Refused, Disconnected) as error:
                 self._say(str(error))
                 self._refuse_standstill(error)
-                if self._caps is None and (previous.ranges or monotonic() - self._began_s > FIRST_PLACE_WAIT_S):
+                answers = self._caps is None and (bool(previous.ranges) or monotonic() - self._began_s > FIRST_PLACE_WAIT_S)
+                self._await_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
+                if answers:
                     return previous
-                before = self.session.status()
-                self.session.wait(lambda view, before=before: view != before, RETRY_WAIT_MS)  # type: ignore[misc]
+
+    def _await_news(self, timeout_ms: int) -> None:
+        """The member is not any more as it is now, or that time is over."""
+        seen = self.session.status()
+        self.session.wait(lambda view: view != seen, timeout_ms)
 
     def ends(self) -> dict[Place, int]:
         """Where each owned partition ended when last looked at."""
@@ -196,14 +206,13 @@ class Owner:
         return view
 
     def _await_share(self, until_s: float) -> None:
-        """NotYet while the coordinator has more in mind for this member than it has given, and it is not `until_s`.
+        """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_s`.
 
         A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
         is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
         """
         if monotonic() < until_s and not _has_its_share(self.session.status(), self._described()):
-            self._moved_s = monotonic()  # this is no standstill: the group answers
-            raise NotYet("the group has not given this member all of its share yet")
+            raise ShareAwaited("the group has not given this member all of its share yet")
 
     def _described(self) -> DescribedGroup:
         """The group as its coordinator describes it."""
@@ -282,14 +291,19 @@ class Owner:
 
     def _refuse_standstill(self, error: Exception) -> None:
         """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
-        if isinstance(error, Refused) and not error.code.retriable and self._moved_s == self._began_s:
-            waited_s, limit_s = monotonic() - self._began_s, FIRST_ANSWER_LIMIT_S / 4
-        elif self._moved_s == self._began_s:
-            waited_s, limit_s = monotonic() - self._began_s, FIRST_ANSWER_LIMIT_S
-        elif self._caps is not None:
-            waited_s, limit_s = monotonic() - self._moved_s, STANDSTILL_LIMIT_S
-        else:
+        if isinstance(error, ShareAwaited):
+            self._failing_s = None
             return
+        if self._failing_s is None:
+            self._failing_s = monotonic()
+        hopeless = isinstance(error, Refused) and not error.code.retriable
+        if self._planned_life == 0:
+            limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
+        elif hopeless or self._caps is not None:
+            limit_s = STANDSTILL_LIMIT_S
+        else:
+            return  # a broker that is away comes back
+        waited_s = monotonic() - self._failing_s
         if waited_s > limit_s:
             raise MembershipFailed(
                 f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}"

@@ -17,6 +17,7 @@ from apportion.member.spans import Place, Span
 from apportion.spark.options import SourceOptions
 
 OFFSETS_A_TASK = 100_000
+READ_PATIENCE_MS = 120_000  # a task waits so long for a broker that is away: where Spark does not retry, its failure ends the query
 GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -72,7 +73,7 @@ def read(task: Slices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
 def _rows(cluster: Cluster, part: Slice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     yield from to_arrow(
-        cluster.fetch_range(part.place, part.start, part.end),
+        cluster.fetch_range(part.place, part.start, part.end, patience_ms=max(READ_PATIENCE_MS, options.request_timeout_ms)),
         topic=part.place.topic,
         partition=part.place.partition,
         from_offset=part.start,

@@ -1,0 +1,94 @@
+"""A batch cut into tasks, and what a task reads, without Spark."""
+
+import socket
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.member.spans import Place, span
+from apportion.server.embedded import EmbeddedBroker
+from apportion.spark.options import SourceOptions
+from apportion.spark.slices import OFFSETS_A_TASK, Slice, Slices, cut, read
+from apportion.wire.batch import encode_batch
+
+PLACES = [Place("t", b"i" * 16, number) for number in range(6)]
+ranges = st.dictionaries(
+    st.sampled_from(PLACES), st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).map(lambda ends: (min(ends), max(ends)))
+)
+
+
+@given(ranges, st.integers(1, 8))
+def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(bounds, cores):
+    batch = span("c", bounds)
+    tasks = cut(batch, cores)
+    wanted = [Slice(place, *ends) for place, ends in batch.ranges.items() if ends[1] > ends[0]]
+    assert sorted(part for task in tasks for part in task.slices) == wanted
+    much = -(-sum(part.end - part.start for part in wanted) // OFFSETS_A_TASK)
+    assert len(tasks) == min(len(wanted), max(cores, much))
+    assert all(task.slices for task in tasks)
+
+
+def options(bootstrap, **more):
+    given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": "g", "subscribe": "t", **more}
+    return SourceOptions.parse(given)
+
+
+def offsets(batches):
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the broker, each time on the same port and directory."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listeners = f"127.0.0.1:{free.getsockname()[1]}"
+    running = []
+
+    def begin():
+        running.append(EmbeddedBroker(tmp_path, listeners=listeners))
+        return running[-1]
+
+    yield begin
+    for broker in running:
+        broker.close()
+
+
+def filled(broker, count):
+    """A topic t with so many records in its one partition."""
+    cluster = Cluster(broker.bootstrap)
+    (place,) = places_of(cluster.create_topic("t", 1))
+    cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
+    return cluster, place
+
+
+def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(start):
+    broker = start()
+    cluster, place = filled(broker, 5)
+    cluster.close()
+    broker.close()
+    seen = []
+    task = Slices((Slice(place, 1, 4),))
+    reader = threading.Thread(
+        target=lambda: seen.extend(offsets(read(task, options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"}))))
+    )
+    reader.start()
+    reader.join(0.5)  # so long nobody is there
+    assert reader.is_alive()
+    start()
+    reader.join(60)
+    assert seen == [1, 2, 3]
+
+
+def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(start):
+    broker = start()
+    cluster, place = filled(broker, 5)
+    cluster.delete_topic("t")
+    cluster.close()
+    task = Slices((Slice(place, 1, 4),))
+    with pytest.raises(RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"):
+        list(read(task, options(broker.bootstrap)))
+    assert list(read(task, options(broker.bootstrap, failOnDataLoss="false"))) == []
