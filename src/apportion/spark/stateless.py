@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 STATEFUL_EXECUTION = "org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator"
+PLANNED_WITHIN_MS = 60_000
 STATEFUL_LOGIC = {  # logical operator on a stream -> what a person calls it
     "Aggregate": "an aggregation",
     "Distinct": "distinct()",
@@ -45,7 +46,9 @@ def guard(query: Any) -> Any:
 
     For sinks other than `apportion.spark.delta`, called with what `start()` returned. Batches may have run before the stop.
     """
-    for node in _walk(query._jsq.streamingQuery().logicalPlan()):
+    execution = query._jsq.streamingQuery()
+    execution.awaitInitialization(PLANNED_WITHIN_MS)  # whoever asks for the plan before the query's own thread did gets an error
+    for node in _walk(execution.logicalPlan()):
         operator = _stateful_or_none(node)
         if operator:
             query.stop()

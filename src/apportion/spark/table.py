@@ -41,8 +41,8 @@ class Attempt:
             raise Beaten(f"the table {path} is new") from None
         if columns := table.metadata().partition_columns:
             raise TypeError(
-                f"the Delta table {path} is partitioned by {', '.join(columns)}, but a file of the writer holds one Kafka partition: "
-                f"write to a table that is not partitioned"
+                f"the Delta table {path} is partitioned by {', '.join(columns)}, but the writer makes a file for each Kafka "
+                f"partition: write to a table that is not partitioned"
             )
         missing = _missing(table, schema)
         if missing:
