@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from apportion.spark.delta import clean
 from apportion.spark.files import Files, Window, as_files, remove, rewritten
@@ -159,6 +159,27 @@ def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path):
     assert clean(path) == []  # younger than the retention
     assert clean(path, retention_hours=0) == [orphan.path]
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
+
+
+def test_clean_leaves_alone_what_others_wrote(tmp_path):
+    path = str(tmp_path)
+    opened(path)
+    write_deltalake(str(tmp_path / "other" / "table"), pa.table({"a": [1]}))
+    (tmp_path / "report.csv").write_text("x")
+    (tmp_path / "part-0.parquet").write_text("x")
+    (tmp_path / "other" / f"part-t-0-{'0' * 32}.parquet").write_text("x")
+    before = sorted(tmp_path.rglob("*"))
+    assert clean(path, retention_hours=0) == []
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_no_table_is_made_where_something_else_lies(tmp_path):
+    (tmp_path / "report.csv").write_text("x")
+    with pytest.raises(ValueError, match=r"is no Delta table and not empty, it holds report\.csv: give the Delta writer the path"):
+        Attempt.on(str(tmp_path), None, ROWS)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
+    (tmp_path / "report.csv").unlink()
+    assert opened(str(tmp_path)).fence_or_none("g/t/0") is None
 
 
 def test_clean_of_a_table_that_is_not_there_does_nothing(tmp_path):

@@ -22,7 +22,20 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from apportion.member.spans import Place as SourcePlace
 from apportion.member.spans import admit, id_text
-from apportion.spark.files import PLACE, REPORT, Files, Place, Window, WrittenFile, as_files, remove, rewritten
+from apportion.spark.files import (
+    PLACE,
+    REPORT,
+    Files,
+    Place,
+    Window,
+    WrittenFile,
+    as_files,
+    deleted,
+    directory,
+    is_ours,
+    remove,
+    rewritten,
+)
 from apportion.spark.running import Reading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import Attempt, Beaten
@@ -45,11 +58,12 @@ class Writer:
     table: path or URI, created on first use with the query's columns; columns that the table lacks are added. The query must keep
     the source's columns topic, partition and offset; one record may become no, one or several rows. It may have several sources,
     each with topics of its own. Several queries may write to one table, and those of one group must: the fences are the table's.
-    Files of lost hosts are removed daily by a full vacuum with the table's own retention (a week unless the table says otherwise).
+    Files of lost hosts are removed daily, after the table's own retention (a week unless the table says otherwise), and no others.
 
     Raises, and so stops the query: StatefulQuery for a query that keeps state; ValueError where the columns are missing or were
-    changed, or where two sources read one topic; LostOffsets where records between the table's fence and the batch are gone
-    (unless `fail_on_data_loss` is False); TypeError where a column has another type in the table, or the table is partitioned.
+    changed, where two sources read one topic, or where the table's directory holds things and no table; LostOffsets where records
+    between the table's fence and the batch are gone (unless `fail_on_data_loss` is False); TypeError where a column has another
+    type in the table, or the table is partitioned.
     """
 
     def __init__(
@@ -125,7 +139,7 @@ class Writer:
         return Admission(windows, moved)
 
     def _clean_daily(self) -> None:
-        """A full vacuum runs beside the query once a day."""
+        """`clean` runs beside the query once a day."""
         if monotonic() >= self._clean_at:
             self._clean_at = monotonic() + CLEAN_EVERY_S
             threading.Thread(target=_clean_beside, args=(self.table, self.storage_options), daemon=True).start()
@@ -211,7 +225,9 @@ def table_schema(frame: DataFrame) -> pa.Schema:
 
 
 def clean(table: str, storage_options: Mapping[str, str] | None = None, retention_hours: int | None = None) -> list[str]:
-    """Files that no version of the table refers to and that are older than the retention are gone; returns their paths.
+    """Files of this writer that no version of the table refers to, and older than the retention, are gone; returns their paths.
+
+    What others wrote below the table's directory stays, whatever it is.
 
     retention_hours: None takes the table's own (a week by default). Keep it far above the longest batch plus the session timeout:
     younger files may belong to a batch that is not committed yet.
@@ -220,7 +236,8 @@ def clean(table: str, storage_options: Mapping[str, str] | None = None, retentio
         opened = DeltaTable(table, storage_options=dict(storage_options or {}))
     except TableNotFoundError:
         return []
-    return opened.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=True)
+    unused = opened.vacuum(retention_hours, dry_run=True, enforce_retention_duration=False, full=True)
+    return deleted(directory(table, storage_options), [path for path in unused if is_ours(path)])
 
 
 def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None:
@@ -228,4 +245,4 @@ def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None
     try:
         clean(table, storage_options)
     except (DeltaError, OSError) as error:
-        log.warning("the daily vacuum of %s did not run: %s", table, error)
+        log.warning("the daily cleaning of %s did not run: %s", table, error)

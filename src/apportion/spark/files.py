@@ -6,6 +6,7 @@ and are dropped here; rows that the batch's span does not cover mean that the pi
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -66,6 +67,11 @@ class WrittenFile(NamedTuple):
         return json.dumps({"numRecords": self.rows, "minValues": low, "maxValues": high})
 
 
+def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSystem:
+    """The table's own directory as a file system."""
+    return PyFileSystem(DeltaStorageHandler(table, dict(storage_options or {})))
+
+
 class Files(NamedTuple):
     """Where and how an executor writes: a value that travels with the task."""
 
@@ -76,7 +82,7 @@ class Files(NamedTuple):
 
     def filesystem(self) -> FileSystem:
         """The table's own directory as a file system."""
-        return PyFileSystem(DeltaStorageHandler(self.table, dict(self.storage_options or {})))
+        return directory(self.table, self.storage_options)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every row of `batches` at or above its partition's floor is in a file; yields the report of these files."""
@@ -114,6 +120,16 @@ class Files(NamedTuple):
         return rows.filter(pc.greater_equal(offsets, window.floor))
 
 
+def name_of_file(place: Place) -> str:
+    """A new name for a file with rows of `place`."""
+    return f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file of this name, relative to the table, can only be one that this writer wrote."""
+    return re.fullmatch(r"part-[A-Za-z0-9._-]+-[0-9]+-[0-9a-f]{32}[.]parquet", path) is not None
+
+
 class Sheet:
     """One Parquet file being written."""
 
@@ -121,7 +137,7 @@ class Sheet:
         self._filesystem = filesystem
         self._place = place
         self._schema = schema
-        self.path = f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
+        self.path = name_of_file(place)
         self._sink = filesystem.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
         self._rows = 0
@@ -144,7 +160,7 @@ class Sheet:
 
     def discard(self) -> None:
         """The file is gone, as far as the storage allows."""
-        with suppress(OSError):  # a later vacuum finds what stays: nothing refers to it
+        with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
             self._writer.close()
             self._sink.close()
             self._filesystem.delete_file(self.path)
@@ -182,10 +198,17 @@ def rewritten(files: Files, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 def remove(files: Files, paths: Iterable[str]) -> None:
     """The files are gone, as far as the storage allows; none of them may be in the table."""
-    filesystem = files.filesystem()
+    deleted(files.filesystem(), paths)
+
+
+def deleted(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
+    """These files are gone, as far as the storage allows; names those that are."""
+    gone = []
     for path in paths:
-        with suppress(OSError):  # a later vacuum finds what stays: nothing refers to it
+        with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
             filesystem.delete_file(path)
+            gone.append(path)
+    return gone
 
 
 def as_files(rows: Iterable[Any]) -> list[WrittenFile]:

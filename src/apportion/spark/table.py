@@ -12,8 +12,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
+from pyarrow.fs import FileSelector
 
-from apportion.spark.files import WrittenFile
+from apportion.spark.files import WrittenFile, directory
 
 
 class Beaten(Exception):
@@ -76,6 +77,21 @@ class Attempt:
 
 
 def _created(path: str, options: dict[str, str], schema: pa.Schema) -> None:
+    """A new table is there. ValueError where other things are: they would lie among its files, and be taken for them."""
+    try:
+        foreign = [found.base_name for found in directory(path, options).get_file_info(FileSelector(""))]
+    except TableNotFoundError:
+        foreign = []
+    foreign = [name for name in foreign if name[0] not in "_."]
+    if foreign:
+        try:
+            DeltaTable(path, storage_options=options)  # another writer made it meanwhile, with files already
+            return
+        except TableNotFoundError:
+            raise ValueError(
+                f"{path} is no Delta table and not empty, it holds {min(foreign)}: give the Delta writer the path of a table or "
+                f"of a directory that is new"
+            ) from None
     try:
         DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)
     except DeltaError as error:
