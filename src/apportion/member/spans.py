@@ -7,7 +7,7 @@ the Spark source, in one canonical form: sorted keys, plain integers, nothing th
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from apportion.topics import TopicId
@@ -184,13 +184,3 @@ def advance(fences: Mapping[Place, int], admitted: Mapping[Place, Admission]) ->
     """The fences after the transaction that wrote what was admitted."""
     moved = {place: admission.fence for place, admission in admitted.items() if admission.fence is not None}
     return {**fences, **moved}
-
-
-def total(batch: Span) -> int:
-    """How many offsets the batch reads."""
-    return sum(to - start for start, to in batch.ranges.values())
-
-
-def places(topic: str, topic_id: TopicId, partitions: Iterable[int]) -> tuple[Place, ...]:
-    """The places of these partitions of one topic, in order."""
-    return tuple(Place(topic, topic_id, partition) for partition in sorted(partitions))

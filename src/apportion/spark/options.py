@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn
 
-EARLIEST, LATEST = -2, -1
+from apportion.member.plan import EARLIEST, LATEST, Starting
 
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
@@ -57,21 +57,6 @@ class OptionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class StartingOffsets:
-    """Where a partition starts for which the group has no offset: a default, and offsets of its own for some partitions.
-
-    Offsets are Kafka's, with -2 for the earliest and -1 for the next one that comes.
-    """
-
-    default: int = LATEST
-    own: Mapping[tuple[str, int], int] = field(default_factory=dict)
-
-    def of(self, topic: str, partition: int) -> int:
-        """The offset at which that partition starts, or EARLIEST or LATEST."""
-        return self.own.get((topic, partition), self.default)
-
-
-@dataclass(frozen=True, slots=True)
 class SourceOptions:
     """Options of `spark.readStream.format("apportion")`, checked."""
 
@@ -83,7 +68,7 @@ class SourceOptions:
     client_id: str
     rebalance_timeout_ms: int
     request_timeout_ms: int
-    starting: StartingOffsets
+    starting: Starting
     max_offsets: int | None
     fail_on_data_loss: bool
     include_headers: bool
@@ -163,10 +148,10 @@ def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
     return value == "true"
 
 
-def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+def _starting(value: str, topics: tuple[str, ...]) -> Starting:
     word = value.strip().lower()
     if word in ("earliest", "latest"):
-        return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
+        return Starting(EARLIEST if word == "earliest" else LATEST)
     advice = 'give earliest, latest, or JSON such as {"flights":{"0":23,"1":-2}} (-2 earliest, -1 latest)'
     try:
         told = json.loads(value)
@@ -180,4 +165,4 @@ def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
             )
         if offset < EARLIEST or partition < 0:
             raise OptionError(f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}.")
-    return StartingOffsets(EARLIEST, own)
+    return Starting(EARLIEST, own)

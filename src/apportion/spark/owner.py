@@ -17,9 +17,10 @@ from apportion.client.connection import Disconnected
 from apportion.client.routing import Patience
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
+from apportion.member.commits import due
 from apportion.member.consumer import View
 from apportion.member.membership import State, from_wire
-from apportion.member.plan import Log, Plan, Starting, World, plan
+from apportion.member.plan import Log, Plan, World, plan
 from apportion.member.spans import Place, Span, id_text
 from apportion.spark.options import SourceOptions
 from apportion.topics import Topic, TopicId
@@ -80,7 +81,6 @@ class Owner:
             rebalance_timeout_ms=options.rebalance_timeout_ms,
             poll_limit_ms=options.rebalance_timeout_ms,
         )
-        self._starting = Starting(options.starting.default, dict(options.starting.own))
         self._checkpoint = uuid4().hex
         self._held = Held(0, {})
         self._stored: dict[Place, int] = {}  # what this member has committed in this life
@@ -161,7 +161,7 @@ class Owner:
 
     def _plan(self, previous: Span, limit: int | None) -> Span:
         view = self._accepted()
-        self._commit({place: to for place, to in previous.resting().items() if place in self._held.places})
+        self._commit(due(previous, self._held.places, self._stored))
         owned = self._owned(view)
         if self._planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
             self._await_share(self._joined_s + self._session_ms / 1000 + SHARE_GRACE_S)
@@ -169,7 +169,7 @@ class Owner:
         self._refuse_deleted(previous, owned)
         gained = [place for place in owned if place not in kept]
         committed = self.session.committed(gained, life=view.lives, patience_ms=CALL_MS) if gained else {}
-        self._commit(_unsaid(previous, committed))
+        self._commit(due(previous, committed, committed))  # ends that the group has not heard of: by an earlier life, or process
         starts = self.cluster.list_offsets(owned, EARLIEST, patience_ms=CALL_MS)
         self._ends = self.cluster.list_offsets(owned, LATEST, patience_ms=CALL_MS)
         sizes = self._sizes or {}
@@ -178,7 +178,7 @@ class Owner:
             logs={place: Log(starts[place], self._ends[place]) for place in owned},
             kept=kept,
             committed=committed,
-            starting=self._starting,
+            starting=self.options.starting,
             newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
             limit=limit,
             caps=self._caps,
@@ -336,13 +336,3 @@ def _has_its_share(view: View, group: DescribedGroup) -> bool:
             target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
             return current and target == given == view.target
     return False
-
-
-def _unsaid(previous: Span, committed: Mapping[Place, int | None]) -> dict[Place, int]:
-    """Ends of the last span that the group has not heard of: a commit of ours was lost, or this process is new."""
-    found: dict[Place, int] = {}
-    for place, offset in committed.items():
-        stood = previous.to_or_none(place)
-        if stood is not None and (offset is None or offset < stood):
-            found[place] = stood
-    return found
