@@ -6,45 +6,38 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.placement import shard_of
 
 
-def test_settings_are_read_by_kafkas_names():
-    said = {
-        "group.consumer.session.timeout.ms": "6000",
-        "group.consumer.assignors": " range , org.apache.kafka.coordinator.group.assignor.UniformAssignor",
-    }
-    expected = GroupSettings(group_consumer_session_timeout_ms=6_000, group_consumer_assignors=("range", "uniform"))
-    assert GroupSettings.from_names(said) == expected
-    assert set(said) <= set(GroupSettings.names())
+def test_an_assignor_may_be_named_as_kafka_names_its_class():
+    settings = GroupSettings(group_consumer_assignors=("range", "org.apache.kafka.coordinator.group.assignor.UniformAssignor"))
+    assert settings.group_consumer_assignors == ("range", "uniform")
 
 
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"group.consumer.nonsense": "1"}, "group.consumer.nonsense is no setting of the group coordinator."),
-        ({"group.consumer.max.size": "many"}, "group.consumer.max.size must be a whole number, not 'many'."),
-        ({"group.consumer.max.size": "0"}, "group.consumer.max.size must be at least 1, not 0."),
+        ({"group_consumer_max_size": 0}, "group.consumer.max.size must be at least 1, not 0."),
         (
-            {"group.consumer.session.timeout.ms": "999"},
+            {"group_consumer_session_timeout_ms": 999},
             "group.consumer.session.timeout.ms (999) must not be below group.consumer.min.session.timeout.ms (1000).",
         ),
         (
-            {"group.consumer.heartbeat.interval.ms": "20000"},
+            {"group_consumer_heartbeat_interval_ms": 20_000},
             "group.consumer.heartbeat.interval.ms (20000) must not be above group.consumer.max.heartbeat.interval.ms (15000).",
         ),
         (
-            {"group.consumer.session.timeout.ms": "1000"},
+            {"group_consumer_session_timeout_ms": 1000},
             "group.consumer.heartbeat.interval.ms (1000) must be below group.consumer.session.timeout.ms (1000).",
         ),
-        ({"group.consumer.assignors": ""}, "group.consumer.assignors must name at least one assignor."),
-        ({"group.consumer.assignors": "uniform,uniform"}, "group.consumer.assignors must name each assignor once."),
+        ({"group_consumer_assignors": ()}, "group.consumer.assignors must name at least one assignor."),
+        ({"group_consumer_assignors": ("uniform", "uniform")}, "group.consumer.assignors must name each assignor once."),
         (
-            {"group.consumer.assignors": "sticky"},
+            {"group_consumer_assignors": ("sticky",)},
             "group.consumer.assignors: there is no assignor 'sticky'; there are uniform and range.",
         ),
     ],
 )
 def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(said, sentence):
     with pytest.raises(ValueError) as refusal:
-        GroupSettings.from_names(said)
+        GroupSettings(**said)
     assert str(refusal.value) == sentence
 
 

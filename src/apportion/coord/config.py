@@ -3,9 +3,7 @@
 Defaults are Kafka's, except where groups settle faster here: the heartbeat interval and both consumer minima.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the assignor's short name
     "uniform": "uniform",
@@ -72,47 +70,15 @@ class GroupSettings:
             )
         object.__setattr__(self, "group_consumer_assignors", _assignor_names(self.group_consumer_assignors))
 
-    @property
-    def default_assignor(self) -> str:
-        """The assignor of a group whose members name none."""
-        return self.group_consumer_assignors[0]
-
     def heartbeat_interval_ms(self, *, converged: bool) -> int:
         """How long a member waits until its next heartbeat: shorter while its group has not converged."""
         usual_ms = self.group_consumer_heartbeat_interval_ms
         return usual_ms if converged else min(usual_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
 
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """The dotted names of all settings."""
-        return tuple(dotted(field.name) for field in fields(cls))
-
-    @classmethod
-    def from_names(cls, said: Mapping[str, str]) -> "GroupSettings":
-        """The settings as text under their dotted names; what is not said keeps its default. An unknown name is a ValueError."""
-        kinds = {dotted(field.name): field for field in fields(cls)}
-        chosen: dict[str, Any] = {}
-        for name, text in said.items():
-            if name not in kinds:
-                raise ValueError(f"{name} is no setting of the group coordinator.")
-            field = kinds[name]
-            if field.name == "group_consumer_assignors":
-                chosen[field.name] = tuple(word.strip() for word in text.split(",") if word.strip())
-            else:
-                chosen[field.name] = _whole_number(name, text)
-        return cls(**chosen)
-
 
 def dotted(name: str) -> str:
     """The name of a setting as Kafka writes it."""
     return name.replace("_", ".")
-
-
-def _whole_number(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{name} must be a whole number, not {text!r}.") from None
 
 
 def _assignor_names(said: tuple[str, ...]) -> tuple[str, ...]:
