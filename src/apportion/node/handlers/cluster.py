@@ -8,7 +8,6 @@ from apportion.node.topics import is_valid
 from apportion.topics import NO_TOPIC_ID, Topic
 from apportion.wire.messages.api_versions import (
     ApiVersionsRequest,
-    ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
@@ -34,23 +33,20 @@ FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the las
 
 
 def api_versions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
-    """All APIs with their versions. A version that is not served gets the shape of version 0 and UNSUPPORTED_VERSION."""
-    return Answer(versions_response(ask.version))
-
-
-def versions_response(version: int, error: Code = Code.NONE) -> ApiVersionsResponse:
-    """The answer to ApiVersions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke."""
-    return versions(
-        error,
-        supported_features=tuple(
-            SupportedFeatureKey(name=name, min_version=first, max_version=last)
-            for name, (first, last) in FEATURES.items()
-            if version >= 4 or first > 0
-        ),
-        finalized_features_epoch=0,
-        finalized_features=tuple(
-            FinalizedFeatureKey(name=name, max_version_level=last, min_version_level=last) for name, (_, last) in FEATURES.items()
-        ),
+    """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke."""
+    features = FEATURES.items()
+    return Answer(
+        versions(
+            supported_features=tuple(
+                SupportedFeatureKey(name=name, min_version=first, max_version=last)
+                for name, (first, last) in features
+                if ask.version >= 4 or first > 0
+            ),
+            finalized_features_epoch=0,
+            finalized_features=tuple(
+                FinalizedFeatureKey(name=name, max_version_level=last, min_version_level=last) for name, (_, last) in features
+            ),
+        )
     )
 
 
