@@ -21,3 +21,10 @@ def test_every_setting_can_be_said_back():
 def test_a_setting_that_nothing_bears_is_named_with_a_near_one():
     with pytest.raises(SettingRefused, match=r"there is no setting 'log\.segment\.byte'; did you mean log\.segment\.bytes\?"):
         BrokerSettings.of({"log.segment.byte": 1})
+
+
+@pytest.mark.parametrize("name", ["log.segment.bytes", "socket.request.max.bytes", "fetch.max.bytes", "max.connections"])
+def test_a_setting_that_means_nothing_below_1_is_refused(name):
+    with pytest.raises(SettingRefused) as refused:
+        BrokerSettings.of({name: 0})
+    assert str(refused.value) == f"{name} must be at least 1, not 0."

@@ -8,6 +8,22 @@ from typing import Any
 from apportion.coord.config import GroupSettings, dotted
 
 
+AT_LEAST_1 = (
+    "num_partitions",
+    "message_max_bytes",
+    "log_segment_bytes",
+    "offsets_topic_num_partitions",
+    "offsets_topic_segment_bytes",
+    "fetch_max_bytes",
+    "producer_id_expiration_ms",
+    "socket_request_max_bytes",
+    "max_connections",
+    "apportion_connection_max_inflight_requests",
+    "apportion_connection_max_inflight_bytes",
+)
+"""Settings that mean nothing below 1."""
+
+
 class SettingRefused(ValueError):
     """A setting that is unknown or has a value it cannot have; the text is one sentence for the user."""
 
@@ -78,12 +94,7 @@ class BrokerSettings:
         return {dotted(name): _written(value) for name, value in sorted((mine | theirs).items())}
 
     def _check(self) -> None:
-        for name in (
-            "num_partitions",
-            "offsets_topic_num_partitions",
-            "message_max_bytes",
-            "apportion_connection_max_inflight_requests",
-        ):
+        for name in AT_LEAST_1:
             if getattr(self, name) < 1:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, not {getattr(self, name)}.")
         for place in filter(None, (self.listeners, self.advertised_listeners)):
