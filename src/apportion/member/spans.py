@@ -35,7 +35,8 @@ class LostOffsets(ValueError):
 
     def __init__(self, place: Place, fence: int, start: int) -> None:
         super().__init__(
-            f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost"
+            f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost. "
+            f"All queries of a group must write to one sink; if the records are gone for good, let the sink allow data loss"
         )
         self.place, self.fence, self.start = place, fence, start
 
