@@ -226,15 +226,13 @@ class Consumer:
             self._session.wait(self._calls_for_me, wait_ms)
             return
         try:
-            answers = self._cluster.fetch(self._in_turn(), max_wait_ms=wait_ms)
+            for place, fetch in self._cluster.fetch(self._in_turn(), max_wait_ms=wait_ms).items():
+                self._shelve(place, fetch)
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable:
                 raise
             log.warning("cannot fetch now: %s", error)
             self._session.wait(self._calls_for_me, wait_ms)
-            return
-        for place, fetch in answers.items():
-            self._shelve(place, fetch)
 
     def _in_turn(self) -> dict[Place, int]:
         """The positions, each time with another partition first: a broker fills its answer in the order of the question."""
