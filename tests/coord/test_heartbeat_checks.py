@@ -1,7 +1,7 @@
 """What a heartbeat is refused for, and in which order (group-semantics b.2, b.3, b.4)."""
 
 import pytest
-from coordworld import World, parts
+from coordworld import World, parts, through_bytes
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.incremental.reconcile import State
@@ -48,6 +48,17 @@ def test_a_join_is_checked_in_kafkas_order():
         Code.UNSUPPORTED_ASSIGNOR,
         Code.NONE,
     ]
+
+
+@pytest.mark.parametrize(("field", "sentence"), [("group_id", "GroupId is too long."), ("member_id", "MemberId is too long.")])
+def test_an_id_that_no_record_can_hold_is_refused(field, sentence):
+    world = World()
+    ids = {"group_id": "g", "member_id": "m", field: "é" * 16_384}
+    refused = world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **ids))
+    assert refused == ConsumerGroupHeartbeatResponse(error_code=Code.INVALID_REQUEST, error_message=sentence)
+    longest = ids | {field: "é" * 16_383 + "e"}
+    assert world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **longest)).error_code == Code.NONE
+    assert len(list(through_bytes(world.log))) == len(world.log) > 0
 
 
 def test_a_regular_expression_is_refused_last_and_in_words():

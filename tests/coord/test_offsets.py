@@ -135,6 +135,16 @@ def test_an_explicit_retention_is_kept_across_a_crash():
     assert picture(recovered(through_bytes(world.log), world.shard)) == picture(world.shard)
 
 
+def test_a_retention_without_end_ends_at_the_last_moment():
+    world = World()
+    assert world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=2**63 - 1) == [Code.NONE]
+    assert [record.value.expire_timestamp for record in through_bytes(world.log)] == [2**63 - 1]
+
+
+def test_a_group_id_that_no_record_can_hold_is_refused():
+    assert World().commit(-1, {("foo", 0): 5}, group_id="g" * 32_768) == [Code.INVALID_GROUP_ID]
+
+
 def test_the_answer_to_a_commit_names_what_the_request_named():
     world = World()
     request_of = {9: ("foo", NO_TOPIC_ID), 10: ("", topic_id("foo"))}

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from apportion.coord.config import GroupSettings
 from apportion.coord.incremental.beat import AWAY, JOINING, LEAVING, Beat
 from apportion.coord.incremental.heartbeat import Verdict, heartbeat, leave
+from apportion.coord.records import fits_a_key
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -58,6 +59,8 @@ def check(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSett
         (is_blank(body.group_id), "GroupId is empty."),
         (body.instance_id is not None and is_blank(body.instance_id), "InstanceId is empty."),
         (body.rack_id is not None and is_blank(body.rack_id), "RackId is empty."),
+        (not fits_a_key(body.group_id), "GroupId is too long."),
+        (not fits_a_key(body.member_id), "MemberId is too long."),
     ):
         if is_wrong:
             raise Refused(Code.INVALID_REQUEST, why)

@@ -41,6 +41,8 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
+LAST_MS = (1 << 63) - 1
+"""The last moment that a record can name."""
 NOTHING = OffsetCommitValue(offset=-1)
 """What stands where nothing was committed."""
 
@@ -61,9 +63,11 @@ class Wish(NamedTuple):
 def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
     """The offsets that may be stored are stored, and each partition has its answer.
 
-    Errors for one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its topic), UNKNOWN_TOPIC_OR_PARTITION,
-    OFFSET_METADATA_TOO_LARGE; for all that exist, what the group says of the claimant.
+    Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its
+    topic), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist, what the group says of the claimant.
     """
+    if not records.fits_a_key(ask.body.group_id):
+        raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
     wishes = [Wish(said, _meant(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics]
     known = [place for wish in wishes for place in wish.known()]
     fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _note_fits(turn, said))
@@ -130,7 +134,10 @@ def _store(
         )
     else:  # only version 1 of the record can say when an offset expires, and it knows no leader epoch and no topic id
         value = OffsetCommitValue(
-            offset=said.committed_offset, metadata=metadata, commit_timestamp=now_ms, expire_timestamp=now_ms + keep_ms
+            offset=said.committed_offset,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            expire_timestamp=min(now_ms + keep_ms, LAST_MS),
         )
     turn.emit(records.offset(ask.body.group_id, topic.name, said.partition_index, value))
     return Code.NONE

@@ -24,6 +24,8 @@ from apportion.wire.messages.group_records import (
     TopicPartitions,
 )
 
+LONGEST_BYTES = 32767  # of a string in the key of a record
+
 
 class Record(NamedTuple):
     """One line of the log: the last value of a key is what counts, and None says that there is none any more."""
@@ -37,6 +39,11 @@ class Append:
     """Add these records to the shard's log, all or none; what follows in the list of actions depends on them."""
 
     records: tuple[Record, ...]
+
+
+def fits_a_key(text: str) -> bool:
+    """True for an id that the key of a record can hold."""
+    return 4 * len(text) <= LONGEST_BYTES or len(text.encode()) <= LONGEST_BYTES
 
 
 def offset(group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
