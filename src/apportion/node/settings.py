@@ -7,7 +7,6 @@ from typing import Any
 
 from apportion.coord.config import GroupSettings, dotted
 
-
 AT_LEAST_1 = (
     "num_partitions",
     "message_max_bytes",
