@@ -97,7 +97,13 @@ def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(play, nam
         ("cleanup.policy", "compact,delete", Code.NONE),
         ("segment.bytes", "1", Code.INVALID_CONFIG),
         ("compression.type", "rar", Code.INVALID_CONFIG),
+        ("retention.ms", str(2**63 - 1), Code.NONE),
+        ("retention.ms", str(2**63), Code.INVALID_CONFIG),
+        ("max.message.bytes", str(2**31), Code.INVALID_CONFIG),
+        ("max.message.bytes", "1_000", Code.INVALID_CONFIG),
         ("min.cleanable.dirty.ratio", "0.1", Code.NONE),
+        ("min.cleanable.dirty.ratio", "1.1", Code.INVALID_CONFIG),
+        ("min.cleanable.dirty.ratio", "dirty", Code.INVALID_CONFIG),
     ],
 )
 def test_a_setting_has_a_value_that_it_can_have(play, name, value, code):

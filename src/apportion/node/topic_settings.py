@@ -1,6 +1,7 @@
 """Which values the settings of a topic may have. It refuses to know what they do."""
 
 from collections.abc import Mapping
+from re import fullmatch
 
 from apportion.errors import Code, Refused
 
@@ -31,36 +32,47 @@ WORDS = {  # settings that are words -> those there are
     "preallocate": ("false", "true"),
     "unclean.leader.election.enable": ("false", "true"),
 }
-OTHERS = ("min.cleanable.dirty.ratio",)
+RATIOS = ("min.cleanable.dirty.ratio",)
+SHOWN = 80  # how much of a wrong word is said back
 
 
 def check_settings(given: Mapping[str, str | None]) -> None:
     """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it cannot have."""
     for name, value in given.items():
-        if name not in AT_LEAST and name not in WORDS and name not in OTHERS:
-            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name}")
+        if name not in AT_LEAST and name not in WORDS and name not in RATIOS:
+            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:SHOWN]}")
         if value is None:
             raise Refused(Code.INVALID_CONFIG, f"{name} has no value")
-        if name in AT_LEAST and not _is_at_least(AT_LEAST[name], value):
-            raise Refused(Code.INVALID_CONFIG, f"{name} is a whole number from {AT_LEAST[name]} on, not {value!r}")
-        words = [word.strip() for word in value.split(",")] if name == "cleanup.policy" else [value]
-        if name in WORDS and not all(word in WORDS[name] for word in words):
-            raise Refused(Code.INVALID_CONFIG, f"{name} is one of {', '.join(WORDS[name])}, not {value!r}")
+        wanted = _wanted_or_none(name, value)
+        if wanted is not None:
+            raise Refused(Code.INVALID_CONFIG, f"{name} is {wanted}, not {value[:SHOWN]!r}")
+
+
+def _wanted_or_none(name: str, value: str) -> str | None:
+    """What the setting is, in words, if `value` is not that."""
+    if name in AT_LEAST:
+        most = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
+        is_right = fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None and AT_LEAST[name] <= int(value) <= most
+        return None if is_right else f"a whole number from {AT_LEAST[name]} to {most}"
+    if name in RATIOS:
+        return None if _is_ratio(value) else "a number from 0 to 1"
+    words = [word.strip() for word in value.split(",")] if name == "cleanup.policy" else [value]
+    return None if all(word in WORDS[name] for word in words) else f"one of {', '.join(WORDS[name])}"
 
 
 def config_type(name: str) -> int:
     """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64, 6 float64, 7 list."""
     if name in AT_LEAST:
         return 3 if name in INT32 else 5
-    if name in OTHERS:
+    if name in RATIOS:
         return 6
     if name == "cleanup.policy":
         return 7
     return 1 if WORDS[name] == ("false", "true") else 2
 
 
-def _is_at_least(least: int, text: str) -> bool:
+def _is_ratio(text: str) -> bool:
     try:
-        return least <= int(text)
+        return 0 <= float(text) <= 1
     except ValueError:
         return False
