@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from time import sleep
 
 import psutil
+
+from apportion.testing import host
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,47 +54,16 @@ class Application:
         self._driver.send_signal(signal.SIGTERM)
 
     def lose_host(self) -> int:
-        """Every process of it is dead, and none could tell anybody; the answer is how many they were.
-
-        All are halted first: what dies early would be noticed by the others, and the last one alive would leave the group politely.
-        """
+        """Every process of it is dead, and none could tell anybody; the answer is how many they were."""
         self.stopping = True
-        halted: dict[int, psutil.Process] = {}
-        while new := [process for process in self.processes() if process.pid not in halted]:
-            _signal_all(new, signal.SIGSTOP)
-            halted |= {process.pid: process for process in new}
-        _signal_all(halted.values(), signal.SIGKILL)
+        count = host.lose(self._driver.pid)
         self._driver.wait()
-        while any(map(_lives, halted.values())):
-            sleep(0.01)
-        return len(halted)
+        return count
 
     def processes(self) -> list[psutil.Process]:
-        """The driver, its JVM, the planning runner, the workers: all descendants, and whatever else is of its process session."""
-        session = self._driver.pid
-        found = {process.pid: process for process in psutil.process_iter() if _session_of(process.pid) == session}
-        with suppress(psutil.NoSuchProcess):
-            found |= {process.pid: process for process in psutil.Process(session).children(recursive=True)}
-        return [process for process in found.values() if _lives(process)]
+        """The driver, its JVM, the planning runner, the workers: what is alive of it."""
+        return host.processes(self._driver.pid)
 
     def last_lines(self, count: int = 15) -> str:
         """The end of its log."""
         return "\n".join(self.log.read_text(errors="replace").rstrip().splitlines()[-count:])
-
-
-def _signal_all(processes: Iterable[psutil.Process], what: signal.Signals) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(what)
-
-
-def _session_of(pid: int) -> int | None:
-    with suppress(OSError):
-        return os.getsid(pid)
-    return None
-
-
-def _lives(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False

@@ -1,50 +1,67 @@
-"""A process and all its descendants as one host: frozen, thawed, or lost at one instant.
+"""A process with all that it started, as one host: halted, let go on, or lost at one instant.
 
-Spark's Python workers have process groups of their own, so a signal to a group misses them: the children are walked.
+Spark's Python workers have process groups of their own, so a signal to a group misses them: the children are walked, and whatever
+else belongs to the process session that the first process leads.
 """
 
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
+from time import sleep
 
 import psutil
 
 
 def processes(pid: int) -> list[psutil.Process]:
-    """The process and everything below it that is alive now; parents come first."""
+    """The process, everything below it, and everything of the session that it leads: all that is alive now."""
+    found = {process.pid: process for process in psutil.process_iter() if _session_or_none(process.pid) == pid}
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
-        return [root, *root.children(recursive=True)]
-    return []
+        found |= {process.pid: process for process in (root, *root.children(recursive=True))}
+    return [process for process in found.values() if lives(process)]
 
 
-def freeze(pid: int) -> list[psutil.Process]:
-    """All of them have SIGSTOP; children born meanwhile too."""
-    frozen: dict[int, psutil.Process] = {}
-    while new := [process for process in processes(pid) if process.pid not in frozen]:
-        for process in _sent(new, signal.SIGSTOP):
-            frozen[process.pid] = process
-    return list(frozen.values())
+def halt(pid: int) -> list[psutil.Process]:
+    """All of them are halted (SIGSTOP), those born meanwhile too."""
+    halted: dict[int, psutil.Process] = {}
+    while new := [process for process in processes(pid) if process.pid not in halted]:
+        _signal_all(new, signal.SIGSTOP)
+        halted |= {process.pid: process for process in new}
+    return list(halted.values())
 
 
-def thaw(frozen: list[psutil.Process]) -> None:
-    """They go on, children first, so that no parent finds a silent child."""
-    for _ in _sent(reversed(frozen), signal.SIGCONT):
-        pass
+def go_on(halted: list[psutil.Process]) -> None:
+    """They go on, the last that was halted first."""
+    _signal_all(reversed(halted), signal.SIGCONT)
 
 
-def lose(pid: int) -> None:
-    """The host is lost: nobody in it could say a word, and nothing of it is left."""
-    frozen = freeze(pid)
-    for _ in _sent(frozen, signal.SIGKILL):
-        pass
-    psutil.wait_procs(frozen, timeout=10)
+def lose(pid: int) -> int:
+    """Every process is dead, and none could tell anybody; the answer is how many they were.
+
+    All are halted first: what dies early would be noticed by the others, and the last one alive would leave its group politely.
+    """
+    halted = halt(pid)
+    _signal_all(halted, signal.SIGKILL)
+    while any(map(lives, halted)):
+        sleep(0.01)
+    return len(halted)
 
 
-def _sent(
-    these: "Iterator[psutil.Process] | list[psutil.Process] | reversed[psutil.Process]", number: int
-) -> Iterator[psutil.Process]:
+def lives(process: psutil.Process) -> bool:
+    """Whether the process can still do anything; what waits only to be buried cannot."""
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _signal_all(these: Iterable[psutil.Process], what: signal.Signals) -> None:
     for process in these:
         with suppress(psutil.NoSuchProcess):
-            process.send_signal(number)
-        yield process
+            process.send_signal(what)
+
+
+def _session_or_none(pid: int) -> int | None:
+    with suppress(OSError):
+        return os.getsid(pid)
+    return None
