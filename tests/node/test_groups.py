@@ -5,18 +5,23 @@ import pytest
 from apportion.coord.placement import shard_of
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Flushed, Note, Reply, Tick, Ticket
-from apportion.store.disk import DiskError
+from apportion.store.disk import Damaged, DiskError
+from apportion.store.log import Log
+from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest
+from apportion.wire.messages.group_records import OffsetCommitKey
 from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from apportion.wire.records_codec import encode_key
 
 
 def join(group_id, member_id="m", topics=("t",)):
@@ -198,3 +203,16 @@ def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play):
     assert play.answers[lost].topics[0].partitions[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
     play.call(commit("g", 2), 9)
     assert committed(play.crash(), "g") == {"g": [2]}
+
+
+def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(play, kit):
+    play.create("t")
+    play.call(commit("g", 1), 9)
+    topic = play.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)), 13).topics[0]
+    disk, partition = play.disk.crash(), shard_of("g", len(topic.partitions))
+    log = Log.open(disk, f"topics/{topic.topic_id.hex()}/__consumer_offsets-{partition}")
+    key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
+    log.append(encode_batch([(key, b"\0\x63", ())], base_offset=1, timestamp_ms=1), last_offset=1, max_timestamp_ms=1)
+    with pytest.raises(Damaged) as damage:
+        kit.Play(disk)
+    assert str(damage.value) == f"__consumer_offsets-{partition}, offset 1: OffsetCommitValue has no version 99"

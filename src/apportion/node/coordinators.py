@@ -10,11 +10,13 @@ from typing import Any
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, Record
 from apportion.coord.shard import Shard, TopicsChanged
+from apportion.errors import DecodeError
 from apportion.machine import Arrived, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import Broker
 from apportion.node.journal import Held
 from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS
+from apportion.store.disk import Damaged
 from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
 from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
@@ -197,9 +199,18 @@ class Coordinators:
 
 
 def stored(partition: Partition) -> Iterable[tuple[Record, int]]:
-    """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out."""
-    for view in partition.log.batches(partition.log.start_offset):
-        for record in decode_batch(view):
-            key = None if record.key is None else decode_key(record.key)
-            if key is not None:
-                yield Record(key, None if record.value is None else decode_value(key, record.value)), record.offset
+    """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out.
+
+    Damaged, with the place, for a record that cannot be read: to go on without it would be to forget a commit or an epoch.
+    """
+    offset = partition.log.start_offset
+    try:
+        for view in partition.log.batches(offset):
+            offset = int.from_bytes(view[:8], "big")
+            for stood in decode_batch(view):
+                offset = stood.offset
+                key = None if stood.key is None else decode_key(stood.key)
+                if key is not None:
+                    yield Record(key, None if stood.value is None else decode_value(key, stood.value)), offset
+    except DecodeError as error:
+        raise Damaged(f"{partition.topic.name}-{partition.index}, offset {offset}: {error}") from None
