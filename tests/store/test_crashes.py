@@ -83,14 +83,12 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout):
         assert content(log) == [*kept, third]
 
 
-@pytest.mark.parametrize("position", range(8, 61))
+@pytest.mark.parametrize("position", [*range(8, 12), *range(16, 61)])  # not the leader epoch, which the CRC does not cover
 def test_a_changed_byte_in_the_last_segment_ends_the_log_before_its_batch(position):
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     batches = [append(log, b"x" * 20) for _ in range(3)]
     at = len(batches[0]) + position
-    if 12 <= position < 16:
-        return  # the leader epoch, which the CRC does not cover
     disk.append("t-0/00000000000000000000.log", at, bytes([batches[1][position] ^ 0x55]))
     assert content(Log.open(disk, "t-0")) == batches[:1]
 
