@@ -41,3 +41,13 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
                 consumer.subscribe(wrong)
     with pytest.raises(RuntimeError, match="closed"):
         consumer.poll()
+
+
+def test_an_outage_is_said_once_and_not_with_every_attempt(caplog):
+    with Consumer("127.0.0.1:1", "g", topics=["flights"]) as consumer:
+        while len(caplog.messages) < 1:
+            consumer.poll(100)
+        assert consumer.poll(3_000) == []
+    (said,) = caplog.messages
+    assert said.startswith("no answer for member ")
+    assert said.endswith("no connection to the broker at 127.0.0.1:1: Connection refused")

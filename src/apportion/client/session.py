@@ -47,6 +47,7 @@ from apportion.member.spans import Place
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
+SAID_AGAIN_S = 30.0
 
 
 class Rebalance(NamedTuple):
@@ -82,6 +83,7 @@ class Session:
         self._history: deque[Rebalance] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
+        self._said, self._say_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(self._member, self._act, self._publish, self._crashed)
 
     # the owner's side
@@ -222,8 +224,14 @@ class Session:
                 with self._changed:
                     self._left = action
             case Note(level, text):
-                log.log(logging.getLevelName(level.upper()), "%s", text)
+                self._say(level, text)
         return None
+
+    def _say(self, level: str, text: str) -> None:
+        """It is in the log; what was said last is said again only after `SAID_AGAIN_S`, so that an outage does not fill the log."""
+        if text != self._said or time.monotonic() >= self._say_again_s:
+            self._said, self._say_again_s = text, time.monotonic() + SAID_AGAIN_S
+            log.log(logging.getLevelName(level.upper()), "%s", text)
 
     def _find(self, action: FindCoordinator) -> Event:
         self.cluster.forget_coordinator(action.group_id)
