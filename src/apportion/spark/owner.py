@@ -90,7 +90,7 @@ class Owner:
         self._ends: dict[Place, int] = {}
         self._planned_life = 0  # the life of the last plan
         self._failing_s: float | None = None  # since when nothing can be planned
-        self._began_s = self._read_s = self._joined_s = self._answered_s = monotonic()
+        self._began_s = self._joined_s = self._answered_s = monotonic()
         self._said = ""
         self.session.start()
 
@@ -129,14 +129,13 @@ class Owner:
 
     def _planned(self, previous: Span, limit: int | None) -> Span:
         """`_plan`, with patience."""
+        share_until_s = monotonic() + STANDSTILL_LIMIT_S
         while True:
             self.session.touch()
             try:
                 following = self._plan(previous, limit)
-                if following != previous:
-                    self._read_s = monotonic()
-                elif self._caps is not None:
-                    self._await_share(self._read_s + STANDSTILL_LIMIT_S)
+                if following == previous and self._caps is not None:
+                    self._await_share(share_until_s)
                 self._failing_s = None
                 self._say("")
                 if following == previous and self._caps is None:
