@@ -3,7 +3,8 @@
 import threading
 from dataclasses import dataclass, field
 
-from apportion.drive.threads import ThreadDriver, now
+from apportion.drive.clocks import now
+from apportion.drive.threads import ThreadDriver
 from apportion.machine import Tick
 
 

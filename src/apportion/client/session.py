@@ -17,7 +17,8 @@ from uuid import uuid4
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.routing import Patience
-from apportion.drive.threads import Errand, ThreadDriver, now
+from apportion.drive.clocks import now
+from apportion.drive.threads import Errand, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.commits import Membership

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from apportion.drive.clocks import now
 from apportion.machine import Flush, Flushed, FlushFailed, Instant, Tick
 
 
@@ -23,11 +24,6 @@ class Stepped(Protocol):
     def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
         """The actions after `step(event)` raised `error`: the machine is whole again."""
         ...
-
-
-def instant() -> Instant:
-    """Both clocks, read now."""
-    return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
 class LoopDriver:
@@ -60,12 +56,12 @@ class LoopDriver:
         """The machine has stepped over `event`, and its actions are carried out or under way."""
         if self._stopped:
             return
-        now = instant()
+        moment = now()
         try:
-            actions = self._machine.step(event, now)
+            actions = self._machine.step(event, moment)
         except Exception as error:  # the machine is wrong: it says what becomes of the event
             try:
-                actions = self._machine.give_up(event, error, now)
+                actions = self._machine.give_up(event, error, moment)
             except Exception as worse:
                 self._stopped = True
                 self._broken(worse)

@@ -6,21 +6,16 @@ are kept while an errand blocks. Nothing here knows what a member is.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from apportion.machine import Instant, Machine, Tick
+from apportion.drive.clocks import now
+from apportion.machine import Machine, Tick
 
 E = TypeVar("E")
 A = TypeVar("A")
 Errand = Callable[[], E]
-
-
-def now() -> Instant:
-    """Both clocks of this process, now."""
-    return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
 class ThreadDriver(Generic[E, A]):

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from apportion.drive.aio import LoopDriver, instant
+from apportion.drive.aio import LoopDriver
+from apportion.drive.clocks import now
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
 from apportion.node.broker import Address
 from apportion.node.node import Node
@@ -108,7 +109,7 @@ class Server:
         """The node is as the disk says, and everything that it could tell of is durable."""
         node = Node(self._disk, self.settings, address)
         self._driver = LoopDriver(node, sync=self._disk.sync, carry_out=self._carry_out, broken=self._break, loop=loop)
-        for action in node.start(instant(), self._fresh()):
+        for action in node.start(now(), self._fresh()):
             if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
                 self._disk.sync(action.paths)
                 self._driver.post(Flushed(action.mark))

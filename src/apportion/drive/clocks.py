@@ -1,0 +1,10 @@
+"""The clocks of this process, read in one place for every driver."""
+
+import time
+
+from apportion.machine import Instant
+
+
+def now() -> Instant:
+    """Both clocks, read now."""
+    return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
