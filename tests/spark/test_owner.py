@@ -85,7 +85,7 @@ def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(c
     owner = owner_of("late-commit", "late", startingOffsets="earliest")
     batch = span_where(owner, NOTHING, lambda span: place in span.ranges, limit=5)
     assert (dict(batch.ranges), cluster.committed("late-commit", [place])) == ({place: (0, 5)}, {place: 0})
-    following = owner.next_span(batch, 5)
+    following = span_where(owner, batch, lambda span: span != batch, limit=5)
     assert (dict(following.ranges), cluster.committed("late-commit", [place])) == ({place: (5, 8)}, {place: 5})
 
 
