@@ -1,0 +1,33 @@
+"""The Spark source's membership on a Kafka that reckons targets as it does by default: later, and on another thread (KIP-1263)."""
+
+import pytest
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.member.spans import NOTHING
+from apportion.spark.options import SourceOptions
+from apportion.spark.owner import Owner
+from apportion.testing.kafka import RealKafka
+from apportion.wire.batch import encode_batch
+
+
+@pytest.fixture
+def bootstrap(jars, tmp_path):
+    settings = {"group.consumer.assignment.interval.ms": "1000", "group.consumer.assignor.offload.enable": "true"}
+    with RealKafka(jars, tmp_path, settings) as broker:
+        yield broker.bootstrap
+
+
+def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(bootstrap):
+    cluster = Cluster(bootstrap)
+    places = places_of(cluster.create_topic("now", 3))
+    for place in places:
+        cluster.produce(place, encode_batch([(None, b"x", ())] * 4, timestamp_ms=1))
+    given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": "now", "subscribe": "now", "startingOffsets": "earliest"}
+    for _ in range(2):  # a second run finds a group that it must join anew
+        owner = Owner(SourceOptions.parse(given))
+        owner.stop_at_present_ends()
+        batch = owner.next_span(NOTHING, None)
+        assert owner.next_span(batch, None) is batch
+        owner.close()
+        assert batch.resting() == dict.fromkeys(places, 4)
+    cluster.close()
