@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.errors import Code
-from apportion.store.disk import DiskError
+from apportion.store.disk import Damaged, DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -138,6 +138,37 @@ def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(play, kit
     play.ask(kit.produce("t", kit.batch(b"a")), 12)
     next_life = play.crash(tear_bytes=0)
     assert next_life.disk.list_dir("topics") == ()
+
+
+def test_logs_are_not_swept_because_the_catalog_cannot_be_read(play, kit):
+    play.create("t")
+    disk = play.disk.crash()
+    disk.append("catalog.log", 0, b"x" * disk.size("catalog.log"))
+    before = disk.list_dir("topics")
+    with pytest.raises(Damaged, match=r"^catalog\.log holds nothing that can be read, but there are logs"):
+        kit.Play(disk)
+    assert disk.list_dir("topics") == before != ()
+
+
+def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(play, kit):
+    kept = play.create("kept").hex()
+    lost = play.create("lost").hex()
+    disk = play.disk.crash()
+    disk.append("catalog.log", disk.size("catalog.log") - 5, b"xxxx")
+    first = kit.Play(disk)
+    assert disk.list_dir("topics") == tuple(sorted((kept, lost)))
+    assert [(note.level, note.text.partition(";")[2]) for note in first.notes] == [
+        ("warning", " logs that nothing names are kept for now")
+    ]
+    assert kit.Play(disk.crash()).disk.list_dir("topics") == (kept,)
+
+
+def test_a_torn_log_is_told(play, kit):
+    play.create("t")
+    size = len(kit.batch(b"a"))
+    play.ask(kit.produce("t", kit.batch(b"a")), 12)
+    notes = play.crash(size - 1).notes
+    assert [(note.level, note.text) for note in notes] == [("warning", f"t-0 lost {size - 1} bytes that were half written")]
 
 
 def test_topics_are_deleted_by_name_or_by_id(play):

@@ -21,7 +21,7 @@ from apportion.node.settings import BrokerSettings
 from apportion.node.topics import OFFSETS_TOPIC, Registry
 from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
-from apportion.store.disk import Disk, DiskError
+from apportion.store.disk import Damaged, Disk, DiskError
 from apportion.store.log import LogSettings
 from apportion.topics import Topic
 
@@ -63,10 +63,14 @@ class Node:
     def start(self, now: Instant, fresh: bytes) -> list[Any]:
         """Everything is as the logs say; what they hold is in the flush that this returns.
 
-        fresh: 16 random bytes, the cluster's id if the data directory is new.
+        fresh: 16 random bytes, the cluster's id if the data directory is new. Damaged: there are logs, but nothing that names them.
         """
         broker = self._broker
+        self._sweep()
         broker.partitions.recover(broker.registry.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
+        for partition in broker.partitions:
+            if partition.log.cut_bytes:
+                self._warn(f"{partition.topic.name}-{partition.index} lost {partition.log.cut_bytes} bytes that were half written")
         broker.registry.recovered(fresh)
         self._coordinators.recover(now)
         broker.deadlines.arm(("producers",), now.mono_ms + PRODUCERS_LOOKED_AT_MS)
@@ -112,6 +116,21 @@ class Node:
             self._stop_waiting(event.ticket)
             self._out.append(Reply(event.ticket, refusal(event, code)))
         return self._settled(now)
+
+    def _sweep(self) -> None:
+        """There are no logs of topics that never came to be; they are kept once more where the catalog has lost its end."""
+        registry, partitions = self._broker.registry, self._broker.partitions
+        if not registry.cluster_id and not partitions.is_empty():
+            raise Damaged("catalog.log holds nothing that can be read, but there are logs of topics that it should name")
+        if registry.cut_bytes:
+            self._warn(
+                f"catalog.log lost {registry.cut_bytes} bytes that were half written; logs that nothing names are kept for now"
+            )
+        else:
+            partitions.sweep(registry.topics)
+
+    def _warn(self, text: str) -> None:
+        self._out.append(Note("warning", text))
 
     def _say(self, mark: int, held: Held) -> None:
         """The answer goes out when `mark` is durable."""

@@ -129,18 +129,28 @@ class Partitions:
                 partition.log.delete()
             self._disk.delete(topic_directory(topic.id.hex()))
 
-    def recover(self, topics: Topics, producers_since_ms: int) -> None:
-        """Every log of these topics is open and will be in the next flush; directories of other topics are gone."""
-        self._disk.make_dir(TOPICS)
-        for name in self._disk.list_dir(TOPICS):
-            if fullmatch("[0-9a-f]{32}", name) and topics.with_id(bytes.fromhex(name)) is None:
+    def sweep(self, topics: Topics) -> None:
+        """Directories of other topics than these are gone."""
+        for name in self._topic_directories():
+            if topics.with_id(bytes.fromhex(name)) is None:
                 self._delete_tree(topic_directory(name))
+
+    def is_empty(self) -> bool:
+        """True where the disk has no log of any topic."""
+        return not self._topic_directories()
+
+    def recover(self, topics: Topics, producers_since_ms: int) -> None:
+        """Every log of these topics is open and will be in the next flush."""
+        self._disk.make_dir(TOPICS)
         for topic in topics:
             self.make_room(topic)
             for index in self.written(topic):
                 partition = self.of(topic, index)
                 partition.remember_producers(producers_since_ms)
                 self._journal.wrote(partition)
+
+    def _topic_directories(self) -> list[str]:
+        return [name for name in self._disk.list_dir(TOPICS) if fullmatch("[0-9a-f]{32}", name)]
 
     def _delete_tree(self, directory: str) -> None:
         for log in self._disk.list_dir(directory):

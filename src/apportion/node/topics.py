@@ -104,6 +104,11 @@ class Registry:
         """The id that this data directory was given when it was new."""
         return self._catalog.cluster_id or ""
 
+    @property
+    def cut_bytes(self) -> int:
+        """How much at the end of the catalog could not be read at the start."""
+        return self._catalog.cut_bytes
+
     def recovered(self, fresh: bytes) -> None:
         """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
         if self._catalog.cluster_id is None:

@@ -20,11 +20,15 @@ Change = dict[str, Any]
 
 
 class Catalog:
-    """All topics of this broker with their configuration, its cluster's id, and the producer ids that it has given out."""
+    """All topics of this broker with their configuration, its cluster's id, and the producer ids that it has given out.
+
+    cut_bytes: how much at the end of the file could not be read, and the start threw away.
+    """
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._size_bytes = 0
+        self.cut_bytes = 0
         self._unsynced: dict[str, None] = {}  # an ordered set
         self._topics: dict[str, Topic] = {}
         self._configs: dict[str, dict[str, str]] = {}
@@ -47,7 +51,8 @@ class Catalog:
                 raise Damaged(f"{PATH}, line {number}: a change that this version does not know: {change.get('change')!r}")
             apply(catalog, change)
             catalog._size_bytes = end
-        if catalog._size_bytes < size:
+        catalog.cut_bytes = size - catalog._size_bytes
+        if catalog.cut_bytes:
             disk.resize(PATH, catalog._size_bytes)
         if size:  # what was read back may be in the memory of the machine only
             catalog._unsynced = {PATH: None, ROOT: None}
