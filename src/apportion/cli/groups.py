@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
@@ -25,7 +26,7 @@ BY_NAME = 9  # the newest version of OffsetFetch that answers with topic names
 def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
     """Every group of the cluster is on stdout, with its type and state; the exit code."""
 
-    def ask(cluster: Cluster) -> tuple[Any, list[Table]]:
+    def ask(cluster: Cluster) -> tuple[Any, list[Table | Text]]:
         table = Table("group", "type", "state")
         groups = _listed(cluster)
         for group in groups:
@@ -38,26 +39,26 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
     """The group's members with what they own, and its offsets with their lag, are on stdout; the exit code."""
 
-    def ask(cluster: Cluster) -> tuple[Any, list[Table]]:
+    def ask(cluster: Cluster) -> tuple[Any, list[Table | Text]]:
         group = _group(cluster, group_id)
-        members = Table("member", "client", "host", "epoch", "owns", title=_title(group))
+        members = Table("member", "client", "host", "epoch", "owns")
         for member in group["members"]:
             members.add_row(member["member"], member["client"], member["host"], str(member["epoch"]), _owned(member["owns"]))
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
             offsets.add_row(*("-" if each is None else str(each) for each in row.values()))
-        return group, [members, offsets]
+        return group, [Text(_title(group)), members, offsets]
 
     return _shown(bootstrap, timeout_ms, ask, as_json)
 
 
-def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, list[Table]]], as_json: bool) -> int:
+def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, list[Table | Text]]], as_json: bool) -> int:
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
         return _failed(error, UNUSABLE)
     try:
-        found, tables = ask(cluster)
+        found, shown = ask(cluster)
     except (Refused, Disconnected) as error:
         return _failed(error, FAILED)
     finally:
@@ -66,8 +67,8 @@ def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, 
         print(json.dumps(found, indent=2))
         return 0
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    for table in tables:
-        console.print(table)
+    for part in shown:
+        console.print(part, soft_wrap=isinstance(part, Text))
     return 0
 
 
