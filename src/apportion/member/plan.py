@@ -80,13 +80,12 @@ class Plan(NamedTuple):
 
     span: the very `previous` when nothing is new and nothing changed hands.
     commit_first: offsets that the group must have stored, with the member's epoch, before the span is returned.
-    gaps: data loss that the span steps over. replaced: topics that were made again under their name since the last span.
+    gaps: data loss that the span steps over.
     """
 
     span: Span
     commit_first: dict[Place, int]
     gaps: tuple[Gap, ...]
-    replaced: tuple[str, ...]
 
 
 def plan(previous: Span, world: World) -> Plan:
@@ -102,11 +101,10 @@ def plan(previous: Span, world: World) -> Plan:
             commit_first[place] = position = _within(place, position, log, gaps)
         positions[place] = _within(place, position, log, gaps)
     ends = _ends(positions, world)
-    replaced = tuple(sorted(_replaced(previous, world)))
     if previous.resting() == ends:
-        return Plan(previous, commit_first, tuple(gaps), replaced)
+        return Plan(previous, commit_first, tuple(gaps))
     ranges = {place: (position, ends[place]) for place, position in positions.items()}
-    return Plan(span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps), replaced)
+    return Plan(span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
 
 
 def _known_position(previous: Span, world: World, place: Place) -> int | None:
@@ -123,11 +121,6 @@ def _within(place: Place, position: int, log: Log, gaps: list[Gap]) -> int:
     if found != position:
         gaps.append(Gap(place, position, found))
     return found
-
-
-def _replaced(previous: Span, world: World) -> dict[str, None]:
-    ids = {place.topic: place.topic_id for place in previous.ranges}
-    return {place.topic: None for place in world.logs if ids.get(place.topic, place.topic_id) != place.topic_id}
 
 
 def _ends(positions: Mapping[Place, int], world: World) -> dict[Place, int]:
