@@ -166,7 +166,7 @@ class Session:
             return tuple(self._history)
 
     def leave(self, timeout_ms: int = 3_000) -> bool:
-        """The member is out of the group and its threads have ended; True if the coordinator confirmed it in time.
+        """The member is out of the group and its threads do nothing more; True if the coordinator confirmed it in time.
 
         A static member (with an instance id) leaves its place open, to be taken again by the same instance.
         """

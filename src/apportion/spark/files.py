@@ -1,8 +1,8 @@
 """What an executor does for the exactly-once writer: Parquet files, one Kafka partition a file, written where the rows are.
 
 A file that is written is not in the table yet: only the driver's commit puts it there. So a task reports its files as rows of
-`REPORT` and forgets them, and a task that fails removes what it wrote. Rows below a partition's floor are already in the table
-and are dropped here; rows that the batch's span does not cover mean that the pipeline changed topic, partition or offset.
+`REPORT` and forgets them, and a task that fails removes what it has not reported. Rows below a partition's floor are already in
+the table and are dropped here; rows that the batch's span does not cover mean that the pipeline changed topic, partition or offset.
 """
 
 import json
