@@ -19,7 +19,7 @@ from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.consumer import View
-from apportion.member.membership import State
+from apportion.member.membership import Assignment, IdPartition, State, assignment
 from apportion.member.spans import Place
 from apportion.topics import TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
@@ -91,6 +91,7 @@ class Consumer:
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
         self._touched_at = self._committed_at = time.monotonic()
         self._life = 0
+        self._told: Assignment = ()  # what the member was last told that this consumer holds
         self._positions: dict[Place, int] = {}  # of every owned partition: the offset after the last delivered record
         self._stored: dict[Place, int] = {}  # what the group is known to have
         self._shelf: deque[tuple[Place, memoryview]] = deque()  # fetched, not decoded
@@ -223,7 +224,7 @@ class Consumer:
     def _fetch(self, wait_ms: int) -> None:
         """What the owned partitions hold is on the shelf; waits a little if there is nothing."""
         if not self._positions:
-            self._session.wait(self._calls_for_me, wait_ms)
+            self._session.wait_for_news(wait_ms)
             return
         try:
             for place, fetch in self._cluster.fetch(self._in_turn(), max_wait_ms=wait_ms).items():
@@ -232,7 +233,7 @@ class Consumer:
             if isinstance(error, Refused) and not error.code.retriable:
                 raise
             log.warning("cannot fetch now: %s", error)
-            self._session.wait(self._calls_for_me, wait_ms)
+            self._session.wait_for_news(wait_ms)
 
     def _in_turn(self) -> dict[Place, int]:
         """The positions, each time with another partition first: a broker fills its answer in the order of the question."""
@@ -254,7 +255,8 @@ class Consumer:
     # ownership
 
     def _calls_for_me(self, view: View) -> bool:
-        return view.lives != self._life or (view.target is not None and view.target != view.owned) or view.state is State.FATAL
+        moved = view.target is not None and not view.target == view.owned == self._told
+        return view.lives != self._life or moved or view.state is State.FATAL
 
     def _follow(self) -> None:
         """Ownership is as the group wants it, and the group knows."""
@@ -266,7 +268,7 @@ class Consumer:
             return
         if view.lives != self._life:
             self._lose()
-            self._life = view.lives
+            self._life, self._told = view.lives, ()
         if view.target is None:
             return
         try:
@@ -282,7 +284,8 @@ class Consumer:
                 raise
             log.warning("cannot follow the group now: %s", error)
             return
-        self._session.adopt(view.lives, tuple(self._positions))
+        self._told = assignment(IdPartition(place.topic_id, place.partition) for place in self._positions)
+        self._session.adopt(view.lives, self._told)
 
     def _take_up(self, coming: tuple[Place, ...]) -> None:
         committed = self._session.committed(coming, life=self._life)

@@ -109,6 +109,11 @@ class Session:
                 self._changed.wait(left)
         return self.status()
 
+    def wait_for_news(self, timeout_ms: int) -> View:
+        """The first status that is not the present one, or that one again if nothing happens for `timeout_ms`."""
+        seen = self.status()
+        return self.wait(lambda view: view != seen, timeout_ms)
+
     def places(self, held: Assignment) -> tuple[Place, ...]:
         """The partitions by name, in order of place. One whose topic the cluster does not know (any more) is left out.
 

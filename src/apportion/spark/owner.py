@@ -145,14 +145,9 @@ class Owner:
                 self._say(str(error))
                 self._refuse_standstill(error)
                 answers = self._caps is None and (bool(previous.ranges) or monotonic() - self._began_s > FIRST_PLACE_WAIT_S)
-                self._await_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
+                self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
                     return previous
-
-    def _await_news(self, timeout_ms: int) -> None:
-        """The member is not any more as it is now, or that time is over."""
-        seen = self.session.status()
-        self.session.wait(lambda view: view != seen, timeout_ms)
 
     def ends(self) -> dict[Place, int]:
         """Where each owned partition ended when last looked at."""
