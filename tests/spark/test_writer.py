@@ -1,11 +1,14 @@
 """The exactly-once writer against itself: other writers, replays and failures, at every point of a write. Only Spark is played."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from apportion.member.spans import LostOffsets, Place, span
@@ -98,6 +101,26 @@ def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path
         meanwhile=lambda: batch(first, (0, 0, 3), meanwhile=lambda: batch(second, (0, 0, 2))),
     )
     assert (stored(path), orphans(path)) == (every((0, 0, 9)), [])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose_batch(data):
+    """No batch starts above the fence, which is what the group's offset promises; anything else may happen."""
+    fence = 0
+
+    def write(path, depth):
+        nonlocal fence
+        start = data.draw(st.integers(0, fence))
+        end = start + data.draw(st.integers(0, 6))
+        batch(Writer(path), (0, start, end), meanwhile=lambda: depth < 2 and data.draw(st.booleans()) and write(path, depth + 1))
+        fence = max(fence, end)
+
+    with TemporaryDirectory() as directory:
+        path = f"{directory}/table"
+        for _ in range(data.draw(st.integers(1, 4))):
+            write(path, 0)
+        assert (stored(path), orphans(path)) == (every((0, 0, fence)), [])
 
 
 def test_a_commit_that_landed_though_it_failed_keeps_its_files(path):
