@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -47,6 +48,14 @@ def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path):
     mixed = pa.Table.from_batches([rows(0, 5, 8), rows(1, 0, 2), rows(0, 8, 9)]).combine_chunks().to_batches()
     files = written(path, {("t", 0): Window(5, 5, 9), ("t", 1): Window(0, 0, 2)}, *mixed)
     assert sorted((file.place, file.rows, file.first, file.last) for file in files) == [(("t", 0), 4, 5, 8), (("t", 1), 2, 0, 1)]
+
+
+def test_small_batches_of_one_partition_share_a_row_group(tmp_path):
+    path = str(tmp_path / "t")
+    opened(path)
+    (file,) = written(path, {("t", 0): Window(0, 0, 9)}, rows(0, 0, 3), rows(0, 3, 4), rows(0, 4, 9))
+    stored_file = pq.ParquetFile(tmp_path / "t" / file.path)
+    assert (stored_file.num_row_groups, stored_file.read().column("offset").to_pylist()) == (1, list(range(9)))
 
 
 def test_rows_below_the_floor_are_dropped(tmp_path):

@@ -35,6 +35,8 @@ PLACE = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset",
 
 Place = tuple[str, int]
 
+ROW_GROUP_BYTES = 16 << 20
+
 
 class Window(NamedTuple):
     """The offsets of one partition that a batch may write: from `floor`, within the span `[start, end)`."""
@@ -140,19 +142,32 @@ class Sheet:
         self.path = name_of_file(place)
         self._sink = filesystem.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
         self._rows = 0
         self._first = 1 << 62
         self._last = -1
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """`rows` are in the file."""
+        """`rows` will be in the file; they wait until they make a row group."""
         span = pc.min_max(rows.column("offset")).as_py()
         self._first, self._last = min(self._first, span["min"]), max(self._last, span["max"])
         self._rows += rows.num_rows
-        self._writer.write_table(pa.Table.from_batches([rows]).select(self._schema.names).cast(self._schema))
+        self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        """What waited is one row group of the file."""
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting).select(self._schema.names).cast(self._schema)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._waiting, self._waiting_bytes = [], 0
 
     def close(self) -> WrittenFile:
         """The file is complete; says what it holds."""
+        self._write_group()
         self._writer.close()
         size = self._sink.tell()
         self._sink.close()
