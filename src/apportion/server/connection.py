@@ -11,9 +11,11 @@ from typing import Any, Protocol
 from apportion.errors import Code, DecodeError
 from apportion.machine import Caller, Ticket
 from apportion.node.settings import BrokerSettings
-from apportion.wire.frames import Frames
+from apportion.wire.frames import Frames, request_header
 from apportion.wire.table import Api, Incoming, decode_request, encode_response, versions
 
+WITHOUT_RECORDS_BYTES = 16 << 20  # no request but Produce is larger: read, its small parts take many times their size
+PRODUCE = 0
 GATHERED_BYTES = 1 << 16  # answers to a burst of requests go out together, up to this size
 
 
@@ -177,6 +179,7 @@ class Connection(asyncio.Protocol):
 
     def _start(self, frame: bytes) -> None:
         try:
+            _refuse_swollen(frame)
             incoming = decode_request(frame)
         except DecodeError as error:
             self._why = str(error)
@@ -208,3 +211,9 @@ class Connection(asyncio.Protocol):
     def _close(self, why: str) -> None:
         self._why = why
         self._transport.close()
+
+
+def _refuse_swollen(frame: bytes) -> None:
+    """DecodeError for a request that is far larger than anything that its API needs."""
+    if len(frame) > WITHOUT_RECORDS_BYTES and (key := request_header(frame)[0]) != PRODUCE:
+        raise DecodeError(f"a request of API {key} has {len(frame)} bytes; {WITHOUT_RECORDS_BYTES} are allowed without records")
