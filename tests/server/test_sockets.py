@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -36,8 +37,8 @@ def broker():
 class Peer:
     """A client of bare bytes."""
 
-    def __init__(self, broker):
-        host, port = broker.bootstrap.split(":")
+    def __init__(self, address):
+        host, port = address.split(":")
         self.socket = socket.create_connection((host, int(port)), timeout=10)
 
     def __enter__(self):
@@ -104,7 +105,7 @@ def header(key, version, correlation_id=1, client_id=b"test"):
 )
 def test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line(broker, caplog, name, data):
     caplog.set_level(logging.WARNING, logger="apportion.server")
-    with Peer(broker) as peer, Peer(broker) as other:
+    with Peer(broker.bootstrap) as peer, Peer(broker.bootstrap) as other:
         peer.send(data)
         assert peer.is_closed()
         other.ask(ApiVersionsRequest(), 0)
@@ -114,21 +115,21 @@ def test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line(broke
 
 
 def test_a_frame_that_stops_in_the_middle_harms_nobody(broker):
-    with Peer(broker) as peer, Peer(broker) as other:
+    with Peer(broker.bootstrap) as peer, Peer(broker.bootstrap) as other:
         peer.send(encode_request(MetadataRequest(topics=None), 12, 1, "test")[:-3])
         other.ask(ApiVersionsRequest(), 0)
         assert other.answer(ApiVersionsRequest, 0)[0] == 1
 
 
 def test_a_frame_may_come_byte_by_byte(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         for byte in encode_request(MetadataRequest(topics=()), 12, 7, "test"):
             peer.send(bytes([byte]))
         assert peer.answer(MetadataRequest, 12)[0] == 7
 
 
 def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         peer.send(framed(header(18, 99, correlation_id=5) + b"\x00whatever"))
         correlation_id, body = peer.answer(ApiVersionsRequest, 0)
         assert (correlation_id, body.error_code) == (5, Code.UNSUPPORTED_VERSION)
@@ -138,14 +139,14 @@ def test_a_version_of_tomorrow_gets_the_list_of_today_in_version_0(broker):
 
 
 def test_bytes_after_a_request_are_ignored_as_librdkafka_sends_them(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         peer.send(bytes.fromhex("000000170003000d00000003000772646b61666b610000000000010000"))
         correlation_id, body = peer.answer(MetadataRequest, 13)
         assert (correlation_id, body.error_code) == (3, Code.NONE)
 
 
 def test_answers_come_in_the_order_of_the_requests(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="ordered", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7, 1)
         peer.answer(CreateTopicsRequest, 7)
@@ -180,7 +181,7 @@ def send_until_stopped(peer, broker, frame):
     with pytest.raises(TimeoutError):
         while sent < len(asked):
             sent += peer.socket.send(asked[sent:])
-    with Peer(broker) as other:
+    with Peer(broker.bootstrap) as other:
         other.ask(ApiVersionsRequest(), 0)
         other.answer(ApiVersionsRequest, 0)
     assert rss_bytes() - before < 64 << 20
@@ -188,7 +189,7 @@ def send_until_stopped(peer, broker, frame):
 
 
 def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="flood", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
         peer.answer(CreateTopicsRequest, 7)
@@ -202,7 +203,7 @@ def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(
 
 
 def test_small_requests_with_large_answers_cost_no_more_than_is_read(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="wide", num_partitions=5000, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
         peer.answer(CreateTopicsRequest, 7)
@@ -212,13 +213,13 @@ def test_small_requests_with_large_answers_cost_no_more_than_is_read(broker):
 
 
 def test_a_flood_of_requests_is_answered_one_by_one(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         peer.send(b"".join(encode_request(ListGroupsRequest(), 5, n, "test") for n in range(2000)))
         assert [peer.answer(ListGroupsRequest, 5)[0] for _ in range(2000)] == list(range(2000))
 
 
 def test_produce_without_acks_gets_no_answer(broker):
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         topic = CreatableTopic(name="silent", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
         peer.answer(CreateTopicsRequest, 7)
@@ -242,17 +243,17 @@ def test_a_broker_that_cannot_listen_leaves_the_directory_free(tmp_path):
 
 
 def test_too_many_connections_are_turned_away():
-    with EmbeddedBroker(max_connections=2) as broker, Peer(broker) as first, Peer(broker) as second:
+    with EmbeddedBroker(max_connections=2) as broker, Peer(broker.bootstrap) as first, Peer(broker.bootstrap) as second:
         for peer in (first, second):
             peer.ask(ApiVersionsRequest(), 0)
             peer.answer(ApiVersionsRequest, 0)
-        with Peer(broker) as third:
+        with Peer(broker.bootstrap) as third:
             assert third.is_closed()
 
 
 def produce_for_ever(broker, answers):
     """Keep a window of requests under way until the broker hangs up; the partition's answers are added to `answers`."""
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         try:
             for _ in range(40):
                 peer.ask(produce("busy", batch(10)), 12)
@@ -266,7 +267,7 @@ def produce_for_ever(broker, answers):
 def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_path):
     answers = []
     broker = EmbeddedBroker(tmp_path)
-    with Peer(broker) as peer:
+    with Peer(broker.bootstrap) as peer:
         peer.ask(CreateTopicsRequest(topics=(CreatableTopic(name="busy", num_partitions=1, replication_factor=1),)), 7)
         peer.answer(CreateTopicsRequest, 7)
     clients = [threading.Thread(target=produce_for_ever, args=(broker, answers), daemon=True) for _ in range(3)]
@@ -281,13 +282,27 @@ def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_pat
     assert not ending.is_alive()
     for client in clients:
         client.join()
-    with EmbeddedBroker(tmp_path) as again, Peer(again) as peer:
+    with EmbeddedBroker(tmp_path) as again, Peer(again.bootstrap) as peer:
         wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
         peer.ask(ListOffsetsRequest(topics=(ListOffsetsTopic(name="busy", partitions=(wanted,)),)), 7)
         end = peer.answer(ListOffsetsRequest, 7)[1].topics[0].partitions[0].offset
     offsets = sorted(answer.base_offset for answer in answers)
     assert offsets == sorted(set(offsets))
     assert offsets[-1] < end
+
+
+def test_more_clients_are_served_than_a_shell_would_grant_files(tmp_path):
+    serve = f"exec {sys.executable} -m apportion.cli.main serve --listen 127.0.0.1:0 --data-dir {tmp_path / 'data'}"
+    with subprocess.Popen(["sh", "-c", f"ulimit -Sn 64; {serve}"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stdout.readline().removeprefix("listening on ").strip()
+            with ExitStack() as stack:
+                peers = [stack.enter_context(Peer(address)) for _ in range(100)]
+                for peer in peers:
+                    peer.ask(ApiVersionsRequest(), 0)
+                assert [peer.answer(ApiVersionsRequest, 0)[1].error_code for peer in peers] == [Code.NONE] * 100
+        finally:
+            process.kill()
 
 
 def test_sigterm_is_a_clean_end(tmp_path):

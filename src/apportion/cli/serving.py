@@ -2,20 +2,24 @@
 
 import asyncio
 import logging
+import resource
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import Damaged
 
+OPEN_FILES = 1 << 16  # connections and logs together; a shell's usual limit is 1,024
 UNUSABLE = 2  # exit code when the broker could not start as it was asked to
 
 
 def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
     """The exit code after the broker has ended: 0 after a signal, 2 with one sentence on stderr if it could not start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    allow_open_files(OPEN_FILES)
     try:
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -24,6 +28,15 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
         print(f"apportion serve: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
         return UNUSABLE
     return 0
+
+
+def allow_open_files(wanted: int) -> None:
+    """This process may have so many files open, or as many as the system grants it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
