@@ -54,9 +54,8 @@ def _fill(cluster, name, batches, count):
 def _measured(bootstrap, topic, sink, most, directory):
     """Rows a second of a query of its own, median of its full batches after the first."""
     command = [sys.executable, str(Path(__file__)), bootstrap, topic, sink, str(most), f"{directory}/{sink}"]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the Spark query failed:\n{done.stderr[-2000:]}")
     batches = json.loads(done.stdout.splitlines()[-1])
