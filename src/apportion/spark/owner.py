@@ -142,7 +142,8 @@ class Owner:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotYet, Refused, Disconnected) as error:
-                self._say(str(error))
+                if self._planned_life or monotonic() - self._began_s > FIRST_PLACE_WAIT_S:  # that a join takes a moment is no news
+                    self._say(str(error))
                 self._refuse_standstill(error)
                 answers = self._caps is None and (bool(previous.ranges) or monotonic() - self._began_s > FIRST_PLACE_WAIT_S)
                 self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
@@ -190,7 +191,15 @@ class Owner:
             raise MembershipFailed(f"group {self.options.group}: {view.error}")
         if self._sizes is None:
             self._session_ms = int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
-            self._sizes = {topic.id: topic.partitions for topic in self._subscribed().values()}
+            topics = self._subscribed()
+            self._sizes = {topic.id: topic.partitions for topic in topics.values()}
+            for name in self.options.topics:
+                if name not in topics:
+                    log.warning(
+                        "group %s: topic %s does not exist yet; it is read from its beginning once it does",
+                        self.options.group,
+                        name,
+                    )
         if view.lives != self._held.life:
             self._held, self._stored, self._joined_s = Held(view.lives, {}), {}, monotonic()
         if view.epoch <= 0 or view.target is None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
@@ -110,7 +111,12 @@ def _missing(table: DeltaTable, schema: pa.Schema) -> list[Any]:
             missing.append(field)
         elif have[field.name] != field.type:
             raise TypeError(
-                f"the Delta table holds column {field.name} as {have[field.name]}, the query writes {field.type}; "
+                f"the Delta table holds column {field.name} as {_said(have[field.name])}, the query writes {_said(field.type)}; "
                 f"cast it in the query or write to another table"
             )
     return missing
+
+
+def _said(kind: Any) -> str:
+    """A Delta type as people write it."""
+    return str(kind.type if isinstance(kind, PrimitiveType) else kind)
