@@ -26,8 +26,7 @@ class Caller(NamedTuple):
     host: str
 
 
-@dataclass(slots=True, frozen=True)
-class Arrived:
+class Arrived(NamedTuple):
     """A decoded request reached the machine; it will be answered by one `Reply` with its ticket.
 
     fresh: 16 random bytes that no other event carries, for an id that this step may have to invent.
@@ -68,8 +67,7 @@ class FlushFailed:
     why: str
 
 
-@dataclass(slots=True, frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """Spend `ticket`: send `body` to whoever waits. None closes the request without an answer (produce with acks=0)."""
 
     ticket: Ticket

@@ -1,6 +1,9 @@
 """Which shard coordinates a group: Kafka's rule, so that clients, tools and a real Kafka's log agree with ours."""
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=1024)  # heartbeats ask for the same few groups again and again
 def shard_of(group_id: str, shards: int) -> int:
     """The shard of `group_id` among `shards`: Java's string hash (over UTF-16 units), its absolute value, the remainder.
 

@@ -1,8 +1,7 @@
 """One step's pen and paper. `emit` is the only way to change what is saved, and `close` gives the actions in order."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append, Record
@@ -15,8 +14,7 @@ B = TypeVar("B")
 Action = Append | Reply | Note
 
 
-@dataclass(slots=True, frozen=True)
-class Ask(Generic[B]):
+class Ask(NamedTuple, Generic[B]):
     """A request that waits for its answer: what was asked, in which version, by whom, and 16 bytes for an id it may need."""
 
     ticket: Ticket
