@@ -118,6 +118,18 @@ def test_requests_over_several_groups_are_joined_in_their_order(play):
     ]
 
 
+@pytest.mark.parametrize("others", [(), ("h",)])
+def test_a_group_that_is_named_again_is_told_of_once(play, others):
+    play.create("t", 3)
+    play.call(commit("g", 5))
+    named = ("g", *others, "g", "g")
+    described = play.call(ConsumerGroupDescribeRequest(group_ids=named))
+    assert [group.group_id for group in described.groups] == ["g", *others]
+    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in named)
+    fetched = play.call(OffsetFetchRequest(groups=groups), 9)
+    assert sorted(group.group_id for group in fetched.groups) == sorted(["g", *others])
+
+
 def test_requests_over_no_group_are_answered(play):
     assert play.call(ListGroupsRequest()).groups == ()
     assert play.call(DeleteGroupsRequest(groups_names=())).results == ()

@@ -78,7 +78,7 @@ class Coordinators:
         if not parts:
             self._say(self._broker.registry.mark, Held(ask.ticket, split.join([]), ask))
         elif len(parts) == 1:
-            self._ask(parts[0][0], ask, now)
+            self._ask(parts[0][0], ask._replace(request=parts[0][1]), now)
         else:
             self._ask_parts(ask, parts, now)
 

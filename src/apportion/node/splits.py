@@ -22,10 +22,11 @@ class Split(NamedTuple):
 
 
 def _described(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
+    """A group that is named again is described once: else a small request could ask for any amount of answer."""
     asked = request.include_authorized_operations
     return [
         (group_id, ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=asked))
-        for group_id in request.group_ids
+        for group_id in dict.fromkeys(request.group_ids)
     ]
 
 
@@ -38,8 +39,9 @@ def _fetched(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     """One part for each group; before version 8 the request names one group at its top and is its own part."""
     if not request.groups:
         return [(request.group_id, request)]
-    stable = request.require_stable
-    return [(group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable)) for group in request.groups]
+    stable, whole = request.require_stable, {group.group_id: group for group in request.groups if group.topics is None}
+    once = [group for group in request.groups if whole.get(group.group_id, group) is group]  # all of its offsets are told once
+    return [(group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable)) for group in once]
 
 
 def _join_fetched(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
