@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -44,7 +45,8 @@ class EmbeddedBroker:
     def close(self) -> None:
         """The broker has stopped: everything written is on the disk, and a directory of its own is gone. Twice is once."""
         if self._loop is not None and self._server is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._server.end)
+            with suppress(RuntimeError):  # the loop has ended by itself at this very moment
+                self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join()
         self._discard()
 
