@@ -42,6 +42,7 @@ OPTIONS = {  # option -> default
 }
 TOPIC_NAME = "[a-zA-Z0-9._-]{1,249}"
 FETCH_WAIT_MS = 250
+FOLLOW_MS = 5_000  # one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
 QUIET_COMMIT_MS = 5_000
 
 Callback = Callable[[tuple[TopicPartition, ...]], object]
@@ -288,7 +289,7 @@ class Consumer:
         self._session.adopt(view.lives, self._told)
 
     def _take_up(self, coming: tuple[Place, ...]) -> None:
-        committed = self._session.committed(coming, life=self._life)
+        committed = self._session.committed(coming, life=self._life, patience_ms=FOLLOW_MS)
         unknown = [place for place, offset in committed.items() if offset is None]
         starts = {place: offset for place, offset in committed.items() if offset is not None}
         self._stored |= starts
@@ -324,7 +325,7 @@ class Consumer:
             return {}
         if when is None:
             raise Refused(Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}")
-        return self._cluster.list_offsets(places, when)
+        return self._cluster.list_offsets(places, when, patience_ms=FOLLOW_MS)
 
     def _call(self, name: str, places: tuple[Place, ...]) -> None:
         callback = self._on[name]
