@@ -1,0 +1,187 @@
+"""What world is simulated: its size, its timers, its network, and the faults that befall it. Drawn from a seed, or said.
+
+A scenario is a value: the same one gives the same history. Sizes come from one stream of the seed, faults from another, so that
+a scenario with fewer faults (`with_faults`) is otherwise the same world.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from random import Random
+from typing import Any, NamedTuple
+
+from apportion.assign.assignors import ASSIGNORS
+
+FAULTS = {
+    "broker-crash": "the broker dies, and comes back with what its disk had kept",
+    "broker-pause": "the broker stands still, and goes on",
+    "disk-refuses": "the broker's disk refuses the next flushes",
+    "crash": "an application dies without a word, and a new process takes its place",
+    "restart": "an application leaves and comes back",
+    "replace": "a new version of an application, with a checkpoint of its own, takes the place of the old one",
+    "roll": "every application is restarted, one after the other",
+    "pause": "an application stands still, perhaps for longer than its session, and goes on",
+    "slow": "an application needs ten times as long for its work",
+    "cut": "nothing passes between an application and the broker",
+    "half-open-up": "what an application says does not reach the broker, but answers reach it",
+    "half-open-down": "the broker hears an application, which hears nothing",
+    "lost-reply": "an answer is lost with its connection",
+    "clock-jump": "the wall clock of a process is set anew",
+    "more-partitions": "a topic gets partitions",
+    "topic-again": "a topic is deleted and created again under its name",
+    "subscribe": "an application changes the topics that it wants",
+}
+"""Every fault that the world knows, and what it does."""
+
+AT_LEAST = {
+    "workers": 0,
+    "readers": 0,
+    "topics": 1,
+    "partitions": 1,
+    "duration_ms": 1_000,
+    "heartbeat_ms": 100,
+    "session_ms": 1_000,
+    "rebalance_ms": 1_000,
+    "delay_us": 0,
+    "flush_us": 0,
+    "batch_ms": 1,
+    "produce_every_ms": 1,
+}
+
+
+class ScenarioRefused(ValueError):
+    """A world that cannot be; the text is one sentence for the user."""
+
+
+class Fault(NamedTuple):
+    """One fault. who: the number of the application or topic that it befalls. amount: milliseconds, or a count. twist: 32 random
+    bits for whatever else it has to choose."""
+
+    at_ms: int
+    kind: str
+    who: int = 0
+    amount: int = 0
+    twist: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.at_ms / 1000:.3f} s {self.kind} of {self.who}, {self.amount}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One world. Values that cannot be are refused (ScenarioRefused).
+
+    workers: applications that read in batches, as the Spark source does, into one transactional sink; they are one group.
+    readers: plain consumers, another group. partitions: of each topic. duration_ms: how long faults and records come; then the
+    world must settle. delay_us, flush_us: the mean time of a message on its way and of a flush. encodes: whether every message
+    goes through its bytes.
+    """
+
+    seed: int
+    workers: int = 3
+    readers: int = 2
+    statics: int = 0  # so many of the applications are static members
+    topics: int = 2
+    partitions: int = 6
+    duration_ms: int = 120_000
+    heartbeat_ms: int = 3_000
+    session_ms: int = 10_000
+    rebalance_ms: int = 12_000
+    assignor: str = "uniform"
+    delay_us: int = 800
+    flush_us: int = 1_500
+    batch_ms: int = 2_000
+    produce_every_ms: int = 500
+    shards: int = 2
+    encodes: bool = False
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, least in AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise ScenarioRefused(f"{name} must be at least {least}, not {getattr(self, name)}.")
+        if self.workers + self.readers < 1:
+            raise ScenarioRefused("a world needs at least one application: give it workers or readers.")
+        if self.heartbeat_ms >= self.session_ms:
+            raise ScenarioRefused(f"heartbeat_ms ({self.heartbeat_ms}) must be below session_ms ({self.session_ms}).")
+        if self.assignor not in ASSIGNORS:
+            raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
+        known_faults([fault.kind for fault in self.faults])
+
+    @property
+    def members(self) -> int:
+        """How many applications there are."""
+        return self.workers + self.readers
+
+    def with_faults(self, faults: Iterable[Fault]) -> "Scenario":
+        """The same world with other faults."""
+        return replace(self, faults=tuple(faults))
+
+
+SETTABLE = tuple(each.name for each in fields(Scenario) if each.name not in ("seed", "faults"))
+"""What `drawn` may be told instead of drawing it."""
+
+
+def known_faults(kinds: Iterable[str]) -> tuple[str, ...]:
+    """The same kinds. ScenarioRefused for one that there is not."""
+    kinds = tuple(kinds)
+    for kind in kinds:
+        if kind not in FAULTS:
+            raise ScenarioRefused(f"there is no fault {kind!r}; there are {', '.join(FAULTS)}.")
+    return kinds
+
+
+def drawn(seed: int, *, kinds: Iterable[str] | None = None, **said: Any) -> Scenario:
+    """The world of that seed. said: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none."""
+    chosen = tuple(FAULTS) if kinds is None else known_faults(kinds)
+    dice = Random(f"{seed} sizes")
+    heartbeat_ms = dice.choice((500, 1_000, 3_000))
+    session_ms = dice.choice((4_000, 6_000, 10_000))
+    sizes: dict[str, Any] = {
+        "workers": dice.randint(1, 4),
+        "readers": dice.randint(0, 3),
+        "topics": dice.randint(1, 3),
+        "partitions": dice.randint(1, 8),
+        "duration_ms": dice.randint(40, 120) * 1_000,
+        "heartbeat_ms": heartbeat_ms,
+        "session_ms": session_ms,
+        "rebalance_ms": dice.choice((5_000, 10_000, 20_000)),
+        "assignor": dice.choice(("uniform", "uniform", "range")),
+        "delay_us": dice.choice((200, 800, 20_000)),
+        "flush_us": dice.choice((100, 1_500, 30_000)),
+        "batch_ms": dice.choice((300, 1_500, 4_000)),
+        "produce_every_ms": dice.choice((200, 500, 2_000)),
+        "shards": dice.choice((1, 2, 5)),
+        "encodes": dice.random() < 0.1,
+    }
+    sizes["statics"] = dice.choice((0, 0, 1, 2, 9))
+    scenario = Scenario(seed=seed, **(sizes | said))
+    return scenario.with_faults(draw_faults(scenario, chosen))
+
+
+def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
+    """Faults of these kinds for that world, in order of time."""
+    dice = Random(f"{scenario.seed} faults")
+    if not kinds:
+        return ()
+    often_ms = dice.choice((4_000, 10_000, 30_000))
+    favoured = dice.sample(kinds, min(len(kinds), dice.randint(1, 6)))  # a few kinds that meet often, now and then another
+    faults = []
+    at_ms = dice.randint(2_000, 10_000)
+    while at_ms < scenario.duration_ms:
+        kind = dice.choice(favoured if dice.random() < 0.8 else kinds)
+        faults.append(Fault(at_ms, kind, dice.randrange(scenario.members), _amount(dice, scenario, kind), dice.getrandbits(32)))
+        at_ms += 1 + int(dice.expovariate(1 / often_ms))
+    return tuple(faults)
+
+
+def _amount(dice: Random, scenario: Scenario, kind: str) -> int:
+    """How long the fault lasts, or how much it is."""
+    if kind == "more-partitions":
+        return dice.randint(1, 3)
+    if kind in ("disk-refuses", "lost-reply"):
+        return dice.randint(1, 3)
+    if kind == "clock-jump":
+        return dice.choice((-1, 1)) * dice.randint(1, 7_200_000)
+    if kind in ("broker-crash", "restart", "roll", "replace"):
+        return dice.randint(10, 4_000)
+    return int(scenario.session_ms * dice.choice((0.1, 0.5, 1.2, 2.0)) * dice.uniform(0.7, 1.3))
