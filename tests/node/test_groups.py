@@ -49,6 +49,16 @@ def committed(play, *group_ids):
     }
 
 
+def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(play):
+    play.create("t", 3)
+    play.call(join("g"))
+    [(log, shard)] = play.node.shards()
+    assert (log.topic.name, log.index) == ("__consumer_offsets", shard_of("g", log.topic.partitions))
+    assert list(shard.ledger.groups) == ["g"]
+    assert log in list(play.node.partitions())
+    assert [topic.name for topic in play.node.topics] == ["__consumer_offsets", "t"]
+
+
 def test_a_member_joins_only_when_its_records_are_durable(play):
     play.create("t", 3)
     ticket = play.ask(join("g"))

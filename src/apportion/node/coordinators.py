@@ -4,7 +4,7 @@ A group belongs to the shard that Java's hash of its id names. What a shard appe
 answer of the shard waits until that is durable. A request over several groups is split and its answers joined under one ticket.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from apportion.coord.placement import shard_of
@@ -134,6 +134,10 @@ class Coordinators:
     def broken(self) -> list[Partition]:
         """The partitions of the shards whose last step broke off: nobody may be told what these shards say."""
         return [seat.partition for seat in self._seats.values() if not seat.is_whole]
+
+    def shards(self) -> Iterator[tuple[Partition, Shard]]:
+        """The shards with the partitions of their logs, in the order in which they were seated."""
+        return ((seat.partition, seat.shard) for seat in self._seats.values())
 
     def notes(self) -> Iterable[Note]:
         """What the shards have said since the last call."""

@@ -5,9 +5,10 @@ that could be answered now, and asks for a flush if anything was written. An ans
 It refuses to know sockets, clocks and threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines
 from apportion.errors import Code
 from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Ticket
@@ -23,7 +24,7 @@ from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
 from apportion.store.disk import Damaged, Disk, DiskError
 from apportion.store.log import LogSettings
-from apportion.topics import Topic
+from apportion.topics import Topic, Topics
 
 HANDLERS: dict[type, Handler] = {
     request: handler
@@ -99,6 +100,19 @@ class Node:
     def wake_at(self) -> int | None:
         """See Machine."""
         return self._broker.deadlines.next_at()
+
+    @property
+    def topics(self) -> Topics:
+        """The topics as of the last step; some may not be durable yet."""
+        return self._broker.registry.topics
+
+    def partitions(self) -> Iterator[Partition]:
+        """The open partitions, to be looked at, never to be changed."""
+        return iter(self._broker.partitions)
+
+    def shards(self) -> Iterator[tuple[Partition, Shard]]:
+        """Every seated shard with the partition of its log, to be looked at, never to be changed."""
+        return self._coordinators.shards()
 
     def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
         """After `step(event)` raised `error`: its request has failed, and the shards that it broke are as their logs say.
