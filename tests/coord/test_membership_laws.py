@@ -9,6 +9,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
+from apportion.sim.laws import GROUP_LAWS
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -72,6 +73,7 @@ class Membership(RuleBasedStateMachine):
         self.made = 0
         setting = GroupSettings(apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms, group_consumer_max_size=4)
         self.world = World(setting, Topics(self.topics()))
+        self.targeted = (1, self.world.shard.topics)  # the epoch of the targets, and the topics that they were made of
 
     def topics(self):
         return [Topic(name, topic_id(name, self.lives[name]), size) for name, size in sorted(self.sizes.items())]
@@ -189,6 +191,16 @@ class Membership(RuleBasedStateMachine):
             if member is not None:
                 units = self.world.shard.ledger.groups["g"].saved.units
                 assert {units.unit(*unit) for unit in client.owned} <= set(member.holds())
+
+    @invariant()
+    def every_law_of_a_group_holds(self):
+        group = self.world.shard.ledger.groups.get("g")
+        if group is None:
+            return
+        if self.targeted[0] != group.saved.assignment_epoch:
+            self.targeted = (group.saved.assignment_epoch, self.world.shard.topics)
+        broken = {name: why for name, law in GROUP_LAWS.items() if (why := list(law(group, self.targeted[1])))}
+        assert broken == {}
 
     def teardown(self):
         """Left alone, the clients converge, everything wanted has an owner, and then heartbeats write nothing."""
