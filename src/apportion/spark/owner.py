@@ -1,29 +1,48 @@
-"""The main thread's side of a membership: what it holds between two micro-batches, what it commits, what comes next.
+"""The main thread's side of a membership: the questions of `member.batches` put to the cluster, and the patience for answers.
 
-The session's thread learns of a new target at any time; only `next_span` applies it, so what is owned between two calls is
-frozen. Everything below a span's end is in the sink when that span comes back as `previous`, because Spark asks for the next
-batch only after it has committed the last one: that is when its end is committed to the group, and only then is a revocation
-acknowledged. The rule for the next span itself is `member.plan.plan`; nothing here reads a record.
+The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for the next batch only after it
+has committed the last one, so a span that comes back as `previous` is in the sink, which is what the rule builds on. Nothing here
+reads a record or decides what is read.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from apportion.client.cluster import EARLIEST, LATEST, Cluster, places_of
+from apportion.client.cluster import Cluster, places_of
 from apportion.client.connection import Disconnected
 from apportion.client.routing import Patience
 from apportion.client.session import Session
+from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
-from apportion.member.commits import due
+from apportion.machine import Note
+from apportion.member.batches import (
+    Adopt,
+    Ask,
+    Asking,
+    Batches,
+    Commit,
+    Committed,
+    Ends,
+    Existing,
+    Look,
+    MembershipFailed,
+    Named,
+    NotYet,
+    Seen,
+    SessionLimit,
+    Share,
+    ShareAwaited,
+    Starts,
+    Subscribed,
+)
 from apportion.member.consumer import View
-from apportion.member.membership import State, from_wire
-from apportion.member.plan import Log, Plan, World, plan
-from apportion.member.spans import Place, Span, id_text
+from apportion.member.plan import EARLIEST, LATEST
+from apportion.member.spans import Place, Span
 from apportion.spark.options import SourceOptions
-from apportion.topics import Topic, TopicId
+from apportion.topics import Topic
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -34,35 +53,11 @@ FIRST_ANSWER_LIMIT_S = 60.0
 FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
 STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
-TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
-SHARE_GRACE_S = 5.0
+T = TypeVar("T")
 
 log = logging.getLogger("apportion.spark")
-
-
-class DataLoss(RuntimeError):
-    """Records that the query was to read are gone; the text says which offsets and what to do."""
-
-
-class MembershipFailed(RuntimeError):
-    """The query cannot be a member of its group; the text says why."""
-
-
-class NotYet(Exception):
-    """Nothing can be said now: no place in the group, or the cluster does not answer. The next call may."""
-
-
-class ShareAwaited(NotYet):
-    """The group answers, but has not given this member all of its share yet."""
-
-
-class Held(NamedTuple):
-    """What the last span stood on: its partitions, and the life of the member that held them."""
-
-    life: int
-    places: Mapping[Place, None]
 
 
 class Owner:
@@ -81,16 +76,12 @@ class Owner:
             rebalance_timeout_ms=options.rebalance_timeout_ms,
             poll_limit_ms=options.rebalance_timeout_ms,
         )
-        self._checkpoint = uuid4().hex
-        self._held = Held(0, {})
-        self._stored: dict[Place, int] = {}  # what this member has committed in this life
-        self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
-        self._session_ms = 0
+        self.batches = Batches(
+            options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
+        )
         self._caps: dict[Place, int] | None = None
-        self._ends: dict[Place, int] = {}
-        self._planned_life = 0  # the life of the last plan
         self._failing_s: float | None = None  # since when nothing can be planned
-        self._began_s = self._joined_s = self._answered_s = monotonic()
+        self._began_s = self._answered_s = monotonic()
         self._said = ""
         self.session.start()
 
@@ -128,94 +119,66 @@ class Owner:
             self._answered_s = monotonic()
 
     def _planned(self, previous: Span, limit: int | None) -> Span:
-        """`_plan`, with patience."""
-        share_until_s = monotonic() + STANDSTILL_LIMIT_S
+        """What the rule plans, with patience."""
+        share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
         while True:
             self.session.touch()
             try:
-                following = self._plan(previous, limit)
+                following = self._told(self.batches.next(previous, limit, self._caps))
                 if following == previous and self._caps is not None:
-                    self._await_share(share_until_s)
+                    self._told(self.batches.await_share(share_until_ms))
                 self._failing_s = None
                 self._say("")
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotYet, Refused, Disconnected) as error:
-                if self._planned_life or monotonic() - self._began_s > FIRST_PLACE_WAIT_S:  # that a join takes a moment is no news
+                late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
+                if self.batches.planned_life or late:  # that a join takes a moment is no news
                     self._say(str(error))
                 self._refuse_standstill(error)
-                answers = self._caps is None and (bool(previous.ranges) or monotonic() - self._began_s > FIRST_PLACE_WAIT_S)
+                answers = self._caps is None and (bool(previous.ranges) or late)
                 self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
                     return previous
+            except MembershipFailed as failed:
+                raise MembershipFailed(f"group {self.options.group}: {failed}") from None
 
     def ends(self) -> dict[Place, int]:
         """Where each owned partition ended when last looked at."""
-        return dict(self._ends)
+        return dict(self.batches.ends)
 
-    def _plan(self, previous: Span, limit: int | None) -> Span:
-        view = self._accepted()
-        self._commit(due(previous, self._held.places, self._stored))
-        owned = self._owned(view)
-        if self._planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
-            self._await_share(self._joined_s + self._session_ms / 1000 + SHARE_GRACE_S)
-        kept = dict.fromkeys(place for place in owned if place in self._held.places and place in previous.ranges)
-        self._refuse_deleted(previous, owned)
-        gained = [place for place in owned if place not in kept]
-        committed = self.session.committed(gained, life=view.lives, patience_ms=CALL_MS) if gained else {}
-        self._commit(due(previous, committed, committed))  # ends that the group has not heard of: by an earlier life, or process
-        starts = self.cluster.list_offsets(owned, EARLIEST, patience_ms=CALL_MS)
-        self._ends = self.cluster.list_offsets(owned, LATEST, patience_ms=CALL_MS)
-        sizes = self._sizes or {}
-        world = World(
-            checkpoint=self._checkpoint,
-            logs={place: Log(starts[place], self._ends[place]) for place in owned},
-            kept=kept,
-            committed=committed,
-            starting=self.options.starting,
-            newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
-            limit=limit,
-            caps=self._caps,
-        )
-        following = plan(previous, world)
-        self._refuse_gaps(following)
-        self._commit(following.commit_first)
-        self._held, self._planned_life = Held(view.lives, dict.fromkeys(owned)), view.lives
-        return following.span
+    def _told(self, asking: Asking[T]) -> T:
+        """What `asking` comes to when each of its questions is put to the cluster or to the session."""
+        try:
+            ask = next(asking)
+            while True:
+                try:
+                    answer = ANSWERS[type(ask)](self, ask)
+                except (Refused, Disconnected) as error:
+                    ask = asking.throw(error)
+                else:
+                    ask = asking.send(answer)
+        except StopIteration as end:
+            return cast(T, end.value)
 
-    def _accepted(self) -> View:
-        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotYet."""
-        view = self.session.status()
-        if view.state is State.FATAL:
-            raise MembershipFailed(f"group {self.options.group}: {view.error}")
-        if self._sizes is None:
-            self._session_ms = int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
-            topics = self._subscribed()
-            self._sizes = {topic.id: topic.partitions for topic in topics.values()}
-            for name in self.options.topics:
-                if name not in topics:
-                    log.warning(
-                        "group %s: topic %s does not exist yet; it is read from its beginning once it does",
-                        self.options.group,
-                        name,
-                    )
-        if view.lives != self._held.life:
-            self._held, self._stored, self._joined_s = Held(view.lives, {}), {}, monotonic()
-        if view.epoch <= 0 or view.target is None:
-            raise NotYet(f"the member has no place in the group yet ({view.state.value})")
-        if view.last_accepted_ms is None or monotonic() * 1000 - view.last_accepted_ms > self._session_ms:
-            raise NotYet(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
-        return view
+    def _seen(self) -> Seen:
+        return Seen(self.session.status(), now().mono_ms)
 
-    def _await_share(self, until_s: float) -> None:
-        """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_s`.
+    def _session_limit(self) -> int:
+        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
-        A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
-        is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
-        """
-        if monotonic() < until_s and not _has_its_share(self.session.status(), self._described()):
-            raise ShareAwaited("the group has not given this member all of its share yet")
+    def _subscribed(self) -> dict[str, Topic]:
+        """The subscribed topics that exist now."""
+        topics = self.cluster.topics(self.options.topics, fresh=True)
+        return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
+
+    def _adopted(self, ask: Adopt) -> View:
+        self.session.adopt(ask.life, ask.target)
+        return self.session.status()
+
+    def _noted(self, note: Note) -> None:
+        log.log(logging.getLevelName(note.level.upper()), "group %s: %s", self.options.group, note.text)
 
     def _described(self) -> DescribedGroup:
         """The group as its coordinator describes it."""
@@ -226,72 +189,6 @@ class Owner:
 
         return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
 
-    def _owned(self, view: View) -> tuple[Place, ...]:
-        """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
-        assert view.target is not None
-        owned = self.session.places(view.target)
-        if view.target != view.owned:
-            self._held = Held(view.lives, dict.fromkeys(place for place in owned if place in self._held.places))
-            self.session.adopt(view.lives, view.target)
-            now = self.session.status()
-            if (now.lives, now.owned) != (view.lives, view.target):
-                raise NotYet("the group has changed its mind about what this member holds")
-        return owned
-
-    def _commit(self, offsets: Mapping[Place, int]) -> None:
-        """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
-        new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
-        try:
-            self.session.commit(new, life=self._held.life, patience_ms=CALL_MS)
-        except Refused as refused:
-            gone = self._deleted(new) if refused.code in TOPIC_GONE else ()
-            if not gone:
-                raise
-            self._lose_topics(new, gone)
-            self._held = Held(self._held.life, dict.fromkeys(place for place in self._held.places if place not in gone))
-            self._commit({place: offset for place, offset in new.items() if place not in gone})
-        self._stored.update(new)
-
-    def _subscribed(self) -> dict[str, Topic]:
-        """The subscribed topics that exist now."""
-        topics = self.cluster.topics(self.options.topics, fresh=True)
-        return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
-
-    def _refuse_deleted(self, previous: Span, owned: tuple[Place, ...]) -> None:
-        """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
-        mine = dict.fromkeys(owned)
-        gone = self._deleted(place for place in previous.ranges if place not in mine)
-        if gone:
-            self._lose_topics(previous.resting(), gone)
-
-    def _deleted(self, places: Iterable[Place]) -> tuple[Place, ...]:
-        """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
-        suspects = tuple(places)
-        if not suspects:
-            return ()
-        topics = self.cluster.topics(dict.fromkeys(place.topic for place in suspects), fresh=True)
-        return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
-
-    def _lose_topics(self, read: Mapping[Place, int], gone: tuple[Place, ...]) -> None:
-        topics = ", ".join(dict.fromkeys(f"{place.topic} (id {id_text(place.topic_id)})" for place in gone))
-        unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
-        self._lose(f"topic {topics} was deleted or created again: not read were {unread}")
-
-    def _refuse_gaps(self, following: Plan) -> None:
-        """Gaps are data loss. Those of a topic that was made again are the topic's: offsets are asked for by its name."""
-        if following.gaps:
-            gone = self._deleted(gap.place for gap in following.gaps)
-            if gone:
-                self._lose_topics({gap.place: gap.expected for gap in following.gaps}, gone)
-                raise NotYet(f"the group has not heard yet that topic {gone[0].topic} was deleted")
-            self._lose("; ".join(map(str, following.gaps)))
-
-    def _lose(self, what: str) -> None:
-        """DataLoss, or one line in the log where the options allow it."""
-        if self.options.fail_on_data_loss:
-            raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
-        log.warning("group %s: %s; failOnDataLoss is false, so the query goes on", self.options.group, what)
-
     def _refuse_standstill(self, error: Exception) -> None:
         """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
         if isinstance(error, ShareAwaited):
@@ -300,7 +197,7 @@ class Owner:
         if self._failing_s is None:
             self._failing_s = monotonic()
         hopeless = isinstance(error, Refused) and not error.code.retriable
-        if self._planned_life == 0:
+        if self.batches.planned_life == 0:
             limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
         elif hopeless or self._caps is not None:
             limit_s = STANDSTILL_LIMIT_S
@@ -331,11 +228,18 @@ class Owner:
             log.warning("group %s: %s", self.options.group, what or "reading again")
 
 
-def _has_its_share(view: View, group: DescribedGroup) -> bool:
-    """Whether the member that is seen so holds what the newest target of the group gives it."""
-    for member in group.members:
-        if member.member_id == view.member_id:
-            current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
-            target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
-            return current and target == given == view.target
-    return False
+# What each question of the rule is put to.
+ANSWERS: dict[type[Ask], Callable[[Owner, Any], Any]] = {
+    Look: lambda owner, ask: owner._seen(),
+    SessionLimit: lambda owner, ask: owner._session_limit(),
+    Subscribed: lambda owner, ask: owner._subscribed(),
+    Existing: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
+    Named: lambda owner, ask: owner.session.places(ask.held),
+    Adopt: Owner._adopted,
+    Committed: lambda owner, ask: owner.session.committed(ask.places, life=ask.life, patience_ms=CALL_MS),
+    Commit: lambda owner, ask: owner.session.commit(ask.offsets, life=ask.life, patience_ms=CALL_MS),
+    Starts: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
+    Ends: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
+    Share: lambda owner, ask: owner._described(),
+    Note: Owner._noted,
+}
