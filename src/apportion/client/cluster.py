@@ -12,6 +12,8 @@ from apportion.client.routing import Leader, Patience, Routes
 from apportion.client.visible import visible
 from apportion.errors import Code, Refused
 from apportion.member.commits import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.plan import EARLIEST as EARLIEST
+from apportion.member.plan import LATEST as LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.topics import Topic
@@ -23,7 +25,6 @@ from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-EARLIEST, LATEST = -2, -1
 FETCH_BYTES = 8 << 20
 LEAST_FETCH_BYTES = 64 << 10
 GUESSED_RECORD_BYTES = 256  # before the first answer tells: a range asks for about what it needs, not for all that follows it
