@@ -1,0 +1,192 @@
+"""Many seeds at once, each a history of its own, in processes that may die without a seed being lost from sight."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple
+
+from apportion.sim.outcome import Broken, Outcome
+from apportion.sim.scenario import Scenario, drawn
+
+Play = Callable[[Scenario], Outcome]
+
+DEFECT = "no-defect"  # the law that breaks where the simulator itself raises
+LIVES = "process-lives"  # ... and where the process that played the seed died
+PATIENCE_S = 5
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which world each seed gets. kinds: the faults to choose from (None: all). sizes: what is said and not drawn."""
+
+    kinds: tuple[str, ...] | None = None
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    def scenario(self, seed: int) -> Scenario:
+        """The world of that seed. Raises ScenarioRefused for one that cannot be."""
+        return drawn(seed, kinds=self.kinds, **self.sizes)
+
+
+class Figures(NamedTuple):
+    """What a number of histories come to: sums, and the worst of two of them."""
+
+    seeds: int = 0
+    steps: int = 0
+    simulated_ms: int = 0
+    rebalances: int = 0
+    slowest_convergence_ms: int = 0
+    longest_unowned_ms: int = 0
+    rows: int = 0
+    commits: int = 0
+    crashes: int = 0
+
+    def plus(self, outcome: Outcome) -> "Figures":
+        """These figures with one history more."""
+        return Figures(
+            self.seeds + 1,
+            self.steps + outcome.steps,
+            self.simulated_ms + outcome.simulated_ms,
+            self.rebalances + outcome.rebalances,
+            max(self.slowest_convergence_ms, outcome.slowest_convergence_ms),
+            max(self.longest_unowned_ms, outcome.longest_unowned_ms),
+            self.rows + outcome.rows,
+            self.commits + outcome.commits,
+            self.crashes + outcome.crashes,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.steps:,} steps, {self.simulated_ms // 60_000:,} simulated minutes, {self.rebalances:,} rebalances, "
+            f"{self.crashes:,} crashes, {self.rows:,} rows, slowest convergence {self.slowest_convergence_ms / 1000:.1f} s, "
+            f"longest unowned partition {self.longest_unowned_ms / 1000:.1f} s"
+        )
+
+
+def the_simulator() -> Play:
+    """The real `play`."""
+    from apportion.sim.play import play
+
+    return play
+
+
+def nothing(seed: int, law: str, why: str) -> Outcome:
+    """The outcome of a seed of which nothing is known but why."""
+    return Outcome(seed, 0, 0, 0, 0, 0, 0, 0, 0, "", Broken(law, 0, why))
+
+
+def played(seed: int, draw: Draw, play: Play | None = None) -> Outcome:
+    """The outcome of one seed. What the simulator itself raises is a law that broke, so that the other seeds go on."""
+    play = play or the_simulator()
+    try:
+        return play(draw.scenario(seed))
+    except Exception as error:
+        return nothing(seed, DEFECT, f"{type(error).__name__}: {error}")
+
+
+def cores() -> int:
+    """How many processes may run at once here."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def outcomes(seeds: Iterable[int], jobs: int, draw: Draw, play: Play | None = None) -> Iterator[Outcome]:
+    """An outcome for each seed, in the order in which they are known; seeds are begun in the order given.
+
+    Close it (or leave the loop by an exception) and the processes are gone. A process that dies costs the one seed that it
+    played, which breaks the law LIVES. play: must be importable by name in another process. RuntimeError where none can start.
+    """
+    waiting = iter(seeds)
+    crew: dict[Connection, _Player] = {}
+    try:
+        for seed in islice(waiting, jobs):
+            player = _Player(draw, play, seed)
+            crew[player.pipe] = player
+        while crew:
+            for pipe in wait(list(crew)):
+                player = crew[pipe]  # type: ignore[index]
+                outcome = player.outcome_or_none()
+                if outcome is None:
+                    continue
+                following = next(waiting, None)
+                if following is not None and player.lives:
+                    player.give(following)
+                else:
+                    player.end()
+                    del crew[player.pipe]
+                    if following is not None:
+                        player = _Player(draw, play, following)
+                        crew[player.pipe] = player
+                yield outcome
+    finally:
+        for player in crew.values():
+            player.end()
+
+
+class _Player:
+    """One process that plays one seed after the other."""
+
+    def __init__(self, draw: Draw, play: Play | None, seed: int) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.pipe, theirs = spawn.Pipe()
+        self.lives = True
+        self._started = False
+        self._process = spawn.Process(target=_play_on, args=(theirs, draw, play), daemon=True)
+        with _interrupts_ignored():  # Ctrl-C goes to every process of a terminal; this one's parent ends it
+            self._process.start()
+        theirs.close()
+        self.give(seed)
+
+    def give(self, seed: int) -> None:
+        """The process has the seed to play, or is dead, which `outcome_or_none` then tells."""
+        self._seed = seed
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.pipe.send(seed)
+
+    def outcome_or_none(self) -> Outcome | None:
+        """What the process says of its seed, or its death; None where it says that it has started. Waits for one of them."""
+        try:
+            said: Outcome | None = self.pipe.recv()
+        except (EOFError, OSError):
+            self._process.join(PATIENCE_S)
+            if not self._started:
+                raise RuntimeError(f"no process could be started to play in: it {self._end()}.") from None
+            self.lives = False
+            return nothing(self._seed, LIVES, f"the process that played it {self._end()}")
+        self._started = True
+        return said
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.pipe.close()
+        self._process.terminate()
+        self._process.join(PATIENCE_S)
+
+    def _end(self) -> str:
+        code = self._process.exitcode
+        return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+
+
+def _play_on(pipe: Connection, draw: Draw, play: Play | None) -> None:
+    """Play every seed that comes through the pipe, until it is closed."""
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        pipe.send(None)
+        while True:
+            pipe.send(played(pipe.recv(), draw, play))
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """A process that is started here ignores Ctrl-C from its first instruction."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,65 @@
+"""The shortest list of faults that still breaks the law that a whole scenario breaks."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from apportion.sim.fleet import Play, the_simulator
+from apportion.sim.outcome import Outcome
+from apportion.sim.scenario import Scenario
+
+Kept = tuple[int, ...]
+
+
+class Shrunk(NamedTuple):
+    """kept: indexes into the scenario's faults; without any one of them the law holds. outcome: of these alone.
+    plays: how many histories it took to find out."""
+
+    kept: Kept
+    outcome: Outcome
+    plays: int
+
+
+def shortest(scenario: Scenario, play: Play | None = None) -> Shrunk | None:
+    """The fewest faults that break the same law, where none can be left out; None where the scenario holds.
+
+    The same law may break in another way than before: what is found is a failure of its own, and the easier one to read.
+    """
+    play = play or the_simulator()
+    whole = play(scenario)
+    if whole.broken is None:
+        return None
+    tried: dict[Kept, Outcome] = {}
+
+    def breaks(kept: Kept) -> bool:
+        if kept not in tried:
+            tried[kept] = play(scenario.with_faults(scenario.faults[index] for index in kept))
+        broken = tried[kept].broken
+        return broken is not None and broken.law == law
+
+    law, until_ms = whole.broken.law, whole.broken.at_ms
+    every = tuple(range(len(scenario.faults)))
+    tried[every] = whole
+    before = tuple(index for index in every if scenario.faults[index].at_ms <= until_ms)
+    kept = fewest(before if breaks(before) else every, breaks)
+    return Shrunk(kept, tried[kept], len(tried))
+
+
+def fewest(kept: Kept, breaks: Callable[[Kept], bool]) -> Kept:
+    """A part of `kept` that breaks, of which no single one can be left out. `kept` itself breaks.
+
+    Ever smaller pieces are left out, from all down to one at a time (delta debugging, Zeller and Hildebrandt 2002).
+    """
+    size = len(kept)
+    while size:
+        before, start = kept, 0
+        while start < len(kept):
+            fewer = kept[:start] + kept[start + size :]
+            if breaks(fewer):
+                kept = fewer
+            else:
+                start += size
+        if size > 1:
+            size = (size + 1) // 2
+        elif kept == before:
+            break
+    return kept

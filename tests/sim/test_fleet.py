@@ -1,0 +1,82 @@
+"""Many seeds in processes: each has one outcome, whatever happens to the process that plays it."""
+
+import multiprocessing
+
+import pytest
+
+from apportion.sim.fleet import Draw, Figures, outcomes, played
+from apportion.sim.outcome import Broken
+from apportion.sim.scenario import ScenarioRefused
+from tests.sim import stand_in
+
+
+def by_seed(found):
+    return {outcome.seed: outcome for outcome in found}
+
+
+def test_every_seed_has_its_outcome_and_failures_are_among_them():
+    found = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
+    assert len(found) == 35
+    assert by_seed(found) == {
+        seed: stand_in.outcome(seed, Broken("one-hand", 1_500, f"seed {seed} says so") if seed in (7, 17, 27, 37) else None)
+        for seed in range(5, 40)
+    }
+
+
+def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on():
+    found = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
+    assert found.pop(7).broken == Broken("process-lives", 0, "the process that played it was killed by signal 9")
+    assert found == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
+
+
+def test_the_last_seed_may_kill_its_process():
+    found = by_seed(outcomes([7], 3, Draw(), stand_in.dies_at_seven))
+    assert [(seed, outcome.broken.law) for seed, outcome in found.items()] == [(7, "process-lives")]
+
+
+def test_what_the_simulator_raises_is_an_outcome_of_its_seed():
+    assert played(7, Draw(), stand_in.raises_at_seven).broken == Broken("no-defect", 0, "LookupError: seven")
+    assert played(8, Draw(), stand_in.raises_at_seven) == stand_in.outcome(8)
+
+
+def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed():
+    running = outcomes(range(100), 2, Draw(), stand_in.never_ends)
+    assert next(running) == stand_in.outcome(0)
+    assert len(multiprocessing.active_children()) == 2
+    running.close()
+    assert multiprocessing.active_children() == []
+
+
+def test_a_fleet_that_cannot_start_says_so_at_once():
+    with pytest.raises(RuntimeError, match=r"^no process could be started to play in: it ended with exit code 1\.$"):
+        list(outcomes(range(100), 1, Draw(), Unreadable()))
+
+
+class Unreadable:
+    """Cannot be made again in another process."""
+
+    def __reduce__(self):
+        return (int, ("no number",))
+
+
+def test_no_seeds_have_no_outcomes():
+    assert list(outcomes([], 2, Draw(), stand_in.holds)) == []
+
+
+def test_figures_add_up():
+    figures = Figures()
+    for seed in (3, 1, 2):
+        figures = figures.plus(stand_in.outcome(seed))
+    assert figures == Figures(3, 3_006, 180_000, 6, 300, 30, 6, 9, 3)
+    assert str(figures) == (
+        "3,006 steps, 3 simulated minutes, 6 rebalances, 3 crashes, 6 rows, slowest convergence 0.3 s, "
+        "longest unowned partition 0.0 s"
+    )
+
+
+def test_a_draw_says_sizes_and_faults_and_draws_the_rest():
+    world = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
+    assert (world.seed, world.partitions, world.workers) == (4, 3, 5)
+    assert {fault.kind for fault in world.faults} <= {"cut", "pause"} and world.faults
+    with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
+        Draw(sizes={"partitions": 0}).scenario(4)
