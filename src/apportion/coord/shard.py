@@ -91,8 +91,7 @@ class Shard:
         turn = self._turn(now)
         for group in self.ledger.groups.values():
             for member in group.saved.members.values():
-                expire.arm_session(turn, group, member)
-                expire.arm_rebalance(turn, group, member)
+                expire.rearm(turn, group, member)
         return turn.close()
 
     def wake_at(self) -> int | None:

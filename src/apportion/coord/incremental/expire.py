@@ -27,6 +27,12 @@ def arm_rebalance(turn: Turn, group: IncrementalGroup, member: Member) -> None:
         turn.deadlines.disarm(key)
 
 
+def rearm(turn: Turn, group: IncrementalGroup, member: Member) -> None:
+    """After a recovery the member has a whole session from now, and as long again to give up what it must."""
+    arm_session(turn, group, member)
+    arm_rebalance(turn, group, member)
+
+
 def disarm(turn: Turn, group: IncrementalGroup, member: Member) -> None:
     """Nothing is due for the member."""
     turn.deadlines.disarm((SESSION, group.group_id, member.member_id))

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.coord import records
-from apportion.coord.incremental import fencing
+from apportion.coord.incremental import expire, fencing
 from apportion.coord.incremental.beat import AWAY, JOINING, LEAVING, Beat, merged
-from apportion.coord.incremental.expire import arm_rebalance, arm_session, disarm, dismiss
 from apportion.coord.incremental.fencing import Admission, admit
 from apportion.coord.incremental.holds import SHIFT
 from apportion.coord.incremental.reconcile import Hold, State, reconcile
@@ -45,7 +44,7 @@ def heartbeat(turn: Turn, beat: Beat) -> Verdict:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
     has_moved = settle(turn, group, member, owned, has_changed_wishes)
-    arm_session(turn, group, member)
+    expire.arm_session(turn, group, member)
     return Verdict(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
 
 
@@ -68,7 +67,7 @@ def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMe
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
     hold = replace(predecessor.hold, epoch=0, previous_epoch=0)
-    disarm(turn, group, predecessor)
+    expire.disarm(turn, group, predecessor)
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member(group.group_id, beat.member_id, said))
     turn.emit(records.target(group.group_id, beat.member_id, target))
@@ -93,7 +92,7 @@ def settle(turn: Turn, group: IncrementalGroup, member: Member, owned: frozenset
     if member.state is State.STABLE and member.epoch == saved.assignment_epoch:
         return False
     before = member.hold
-    wanted = _still_wanted(turn, group, member)
+    wanted = still_wanted(turn, group, member)
     hold = reconcile(
         _back(before),
         saved.assignment_epoch,
@@ -105,7 +104,7 @@ def settle(turn: Turn, group: IncrementalGroup, member: Member, owned: frozenset
     if hold == before:
         return False
     turn.emit(records.current(group.group_id, member.member_id, current_value(hold, saved.units)))
-    arm_rebalance(turn, group, member)
+    expire.arm_rebalance(turn, group, member)
     return hold.assigned != before.assigned
 
 
@@ -126,20 +125,15 @@ def leave(turn: Turn, beat: Beat) -> None:
     if not fencing.has_seat(member, beat.member_id):
         raise fencing.fenced_instance(beat)
     if beat.epoch == LEAVING:
-        dismiss(turn, group, member)
+        expire.dismiss(turn, group, member)
         return
     hold = member.hold
     hold = replace(hold, epoch=AWAY, assigned=dict.fromkeys(hold.assigned, JOINING), revoking={})
     turn.emit(records.current(group.group_id, member.member_id, current_value(hold, group.saved.units)))
-    arm_rebalance(turn, group, member)
+    expire.arm_rebalance(turn, group, member)
 
 
-def _back(hold: Hold[int]) -> Hold[int]:
-    """The hold to go on from: a static member that was away begins again."""
-    return replace(hold, epoch=0, previous_epoch=0) if hold.epoch == AWAY else hold
-
-
-def _still_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callable[[int], bool]:
+def still_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callable[[int], bool]:
     """Whether the member still subscribes to the topic of a unit, and the topic still exists."""
     names = frozenset(member.said.subscribed_topic_names)
     ids = group.saved.units.ids
@@ -150,3 +144,8 @@ def _still_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callab
         return topic is not None and topic.name in names
 
     return wanted
+
+
+def _back(hold: Hold[int]) -> Hold[int]:
+    """The hold to go on from: a static member that was away begins again."""
+    return replace(hold, epoch=0, previous_epoch=0) if hold.epoch == AWAY else hold
