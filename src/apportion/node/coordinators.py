@@ -10,6 +10,7 @@ from typing import Any
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, Record
 from apportion.coord.shard import Shard, TopicsChanged
+from apportion.deadlines import Key
 from apportion.errors import DecodeError
 from apportion.machine import Arrived, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import Broker
@@ -25,17 +26,26 @@ Say = Callable[[int, Held], None]
 """Sends an answer when its mark is durable."""
 
 
+def awaited(shard_mark: int, step_mark: int) -> int:
+    """An answer waits for all that its shard has appended, whoever caused that: it may tell of any of it.
+
+    shard_mark: of all that the shard has appended so far. step_mark: of what the step that answers has; 0: nothing.
+    """
+    return shard_mark
+
+
 class Seat:
     """One shard on its partition. `mark` is when everything that its answers may tell of is durable.
 
     is_whole: False from the start of a step to its end, and so for ever after a step that broke off.
     """
 
-    __slots__ = ("is_whole", "mark", "parked", "partition", "shard")
+    __slots__ = ("deadline", "is_whole", "mark", "parked", "partition", "shard")
 
     def __init__(self, shard: Shard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
+        self.deadline: Key = ("shard", partition.index)
         self.parked: dict[Ticket, Arrived] = {}
         self.mark = partition.mark
         self.is_whole = True
@@ -126,8 +136,8 @@ class Coordinators:
     def close(self) -> list[Arrived]:
         """There are no shards any more; the requests that they had parked."""
         parked = [asked for seat in self._seats.values() for asked in seat.parked.values()]
-        for index in self._seats:
-            self._broker.deadlines.disarm(("shard", index))
+        for seat in self._seats.values():
+            self._broker.deadlines.disarm(seat.deadline)
         self._seats.clear()
         return parked
 
@@ -181,9 +191,10 @@ class Coordinators:
 
     def _perform(self, seat: Seat, actions: list[Any], now: Instant) -> None:
         """The shard's actions in their order: appends first make every later answer wait for them."""
+        step_mark = 0
         for action in actions:
             if type(action) is Reply:
-                self._say(seat.mark, Held(action.ticket, action.body, seat.parked.pop(action.ticket, None)))
+                self._say(awaited(seat.mark, step_mark), Held(action.ticket, action.body, seat.parked.pop(action.ticket, None)))
             elif type(action) is Append:
                 seat.partition.append_records(
                     [
@@ -192,14 +203,14 @@ class Coordinators:
                     ],
                     now.wall_ms,
                 )
-                seat.mark = max(seat.mark, seat.partition.mark)
+                step_mark = seat.mark = max(seat.mark, seat.partition.mark)
             else:
                 self._notes.append(action)
         wake_ms = seat.shard.wake_at()
         if wake_ms is None:
-            self._broker.deadlines.disarm(("shard", seat.partition.index))
+            self._broker.deadlines.disarm(seat.deadline)
         else:
-            self._broker.deadlines.arm(("shard", seat.partition.index), wake_ms)
+            self._broker.deadlines.arm(seat.deadline, wake_ms)
 
 
 def stored(partition: Partition) -> Iterable[tuple[Record, int]]:

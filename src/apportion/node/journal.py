@@ -5,6 +5,11 @@ from typing import Any, NamedTuple, Protocol
 from apportion.machine import Arrived, Flush, Ticket
 
 
+def may_leave(mark: int, durable: int) -> bool:
+    """An answer may be seen once all that it tells of is on the disk."""
+    return mark <= durable
+
+
 class Writer(Protocol):
     """Something with files of its own: a partition, the catalog."""
 

@@ -12,6 +12,7 @@ from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines
 from apportion.errors import Code
 from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Ticket
+from apportion.node import journal
 from apportion.node.broker import Address, Broker, Handler
 from apportion.node.coordinators import Coordinators
 from apportion.node.handlers import admin, cluster, configs, fetch, offsets, produce, producer_ids
@@ -45,14 +46,14 @@ class Node:
     __slots__ = ("_broker", "_coordinators", "_out", "_told")
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
-        journal, waits = Journal(), Waits()
+        writes, waits = Journal(), Waits()
         catalog = Catalog.open(disk)
-        partitions = Partitions(disk, layout_of(settings), journal)
+        partitions = Partitions(disk, layout_of(settings), writes)
         self._broker = Broker(
             settings=settings,
             address=address,
-            journal=journal,
-            registry=Registry(catalog, settings, journal, partitions, waits),
+            journal=writes,
+            registry=Registry(catalog, settings, writes, partitions, waits),
             partitions=partitions,
             waits=waits,
             deadlines=Deadlines(),
@@ -148,7 +149,7 @@ class Node:
 
     def _say(self, mark: int, held: Held) -> None:
         """The answer goes out when `mark` is durable."""
-        if mark <= self._broker.journal.durable:
+        if journal.may_leave(mark, self._broker.journal.durable):
             self._send(held)
         else:
             self._broker.journal.hold(mark, held)
