@@ -94,6 +94,14 @@ class View:
     error: str | None
 
 
+def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:
+    """What the coordinator hears that the member owns: all that the owner has adopted, also what `target` takes away.
+
+    A revocation is acknowledged by what is missing here, so nothing may be missing before the owner has let go of it.
+    """
+    return owned
+
+
 class ConsumerMember:
     """One member of one group; see the module."""
 
@@ -349,8 +357,9 @@ class ConsumerMember:
                 group_id=mine.group_id, member_id=mine.member_id, member_epoch=self._epoch, instance_id=mine.instance_id
             )
         full = self._said is None
-        topics, owned = self._said or (None, None)
-        self._said = (self._topics, self._owned)
+        topics, before = self._said or (None, None)
+        owned = acknowledged(self._owned, self._target)
+        self._said = (self._topics, owned)
         if self.state is State.ACKNOWLEDGING:
             self._enter(State.STABLE if self._owned == self._target else State.RECONCILING)
         return ConsumerGroupHeartbeatRequest(
@@ -362,5 +371,5 @@ class ConsumerMember:
             rebalance_timeout_ms=mine.rebalance_timeout_ms if full else -1,
             subscribed_topic_names=self._topics if full or topics != self._topics else None,
             server_assignor=mine.server_assignor if full else None,
-            topic_partitions=to_wire(self._owned) if full or owned != self._owned else None,
+            topic_partitions=to_wire(owned) if full or owned != before else None,
         )

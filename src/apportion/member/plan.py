@@ -95,7 +95,7 @@ def plan(previous: Span, world: World) -> Plan:
     gaps: list[Gap] = []
     for place in sorted(world.logs):
         log = world.logs[place]
-        position = _known_position(previous, world, place)
+        position = known_position(previous, world, place)
         if position is None:
             position = world.starting.offset(place, log, newborn=place in world.newborn)
             commit_first[place] = position = _within(place, position, log, gaps)
@@ -107,7 +107,7 @@ def plan(previous: Span, world: World) -> Plan:
     return Plan(span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
 
 
-def _known_position(previous: Span, world: World, place: Place) -> int | None:
+def known_position(previous: Span, world: World, place: Place) -> int | None:
     """Where the partition stands by the last span or by the group; None if neither knows it."""
     stood = previous.to_or_none(place)
     if stood is not None and place in world.kept:

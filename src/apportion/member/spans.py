@@ -158,6 +158,11 @@ class Admission(NamedTuple):
     fence: int | None
 
 
+def lowest_admitted(start: int, fence: int) -> int:
+    """Where a range begins to be news to a sink: nothing below its fence."""
+    return max(start, fence)
+
+
 def admit_range(place: Place, bounds: tuple[int, int], fence: int | None, *, fail_on_data_loss: bool = True) -> Admission:
     """Each offset is admitted once, whoever comes first and however often: rows below the fence are already in the sink.
 
@@ -170,7 +175,7 @@ def admit_range(place: Place, bounds: tuple[int, int], fence: int | None, *, fai
         return Admission(start, to, to if to > start else None)
     if start > fence and fail_on_data_loss:
         raise LostOffsets(place, fence, start)
-    return Admission(min(max(start, fence), to), to, to if to > fence else None)
+    return Admission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
 
 
 def admit(batch: Span, fences: Mapping[Place, int], *, fail_on_data_loss: bool = True) -> dict[Place, Admission]:
