@@ -1,0 +1,121 @@
+"""What a member that works in batches asks, answered at once: a membership and a small cluster, as plain fields."""
+
+from dataclasses import replace
+
+from apportion.machine import Note
+from apportion.member.batches import (
+    Adopt,
+    Commit,
+    Committed,
+    Ends,
+    Existing,
+    Look,
+    Named,
+    Seen,
+    SessionLimit,
+    Share,
+    Starts,
+    Subscribed,
+)
+from apportion.member.consumer import View
+from apportion.member.membership import IdPartition, State, assignment, to_wire
+from apportion.member.spans import Place
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
+
+ID, OTHER_ID = b"i" * 16, b"o" * 16
+P0, P1, P2 = (Place("t", ID, number) for number in range(3))
+ALL = (P0, P1, P2)
+SESSION_MS = 4_000
+
+
+def held(*places):
+    """The partitions as the group protocol knows them."""
+    return assignment(IdPartition(place.topic_id, place.partition) for place in places)
+
+
+def described(*targets, given=None, group_epoch=3, assignment_epoch=3):
+    """The group as its coordinator describes it when it wants `targets` held by the one member and has given it `given`."""
+
+    def of(places):
+        topics = (
+            TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions) for one in to_wire(held(*places))
+        )
+        return Assignment(topic_partitions=tuple(topics))
+
+    member = Member(
+        member_id="m", member_epoch=3, assignment=of(targets if given is None else given), target_assignment=of(targets)
+    )
+    return DescribedGroup(
+        error_code=0,
+        group_id="g",
+        group_state="Stable",
+        group_epoch=group_epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name="uniform",
+        members=(member,),
+    )
+
+
+class Surroundings:
+    """The membership and the cluster. `asked` is every question since `attempt` began.
+
+    obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers: what stands in the way lets the
+    question through, and takes the answer.
+    """
+
+    def __init__(self, *, drops_answers=False):
+        self.view = View("m", 3, State.RECONCILING, 1, held(), held(), 1_000, None)
+        self.now_ms = 1_000
+        self.topics = Topics([Topic("t", ID, 3)])
+        self.starts, self.ends, self.offsets = dict.fromkeys(ALL, 0), dict.fromkeys(ALL, 10), {}
+        self.stood, self.subscribed = None, ("t",)
+        self.asked, self.obstacles, self.drops_answers = [], {}, drops_answers
+
+    def sees(self, **fields):
+        self.view = replace(self.view, **fields)
+
+    def attempt(self, asking):
+        """What `asking` comes to."""
+        self.asked = []
+        try:
+            ask = next(asking)
+            while True:
+                obstacle = self.obstacles.pop(len(self.asked), None)
+                self.asked.append(ask)
+                answer = self.answer(ask) if obstacle is None or self.drops_answers else None
+                ask = asking.send(answer) if obstacle is None else asking.throw(obstacle)
+        except StopIteration as end:
+            return end.value
+
+    def answer(self, ask):
+        match ask:
+            case Look():
+                return Seen(self.view, self.now_ms)
+            case SessionLimit():
+                return SESSION_MS
+            case Subscribed():
+                return {name: topic for name in self.subscribed if (topic := self.topics.named(name)) is not None}
+            case Existing(names):
+                return Topics(topic for name in names if (topic := self.topics.named(name)) is not None)
+            case Named(wanted):
+                known = ((self.topics.with_id(one.topic_id), one.partition) for one in wanted)
+                return tuple(sorted(Place(topic.name, topic.id, number) for topic, number in known if topic is not None))
+            case Adopt(life, target):
+                if (life, target) == (self.view.lives, self.view.target):
+                    self.sees(owned=target)
+                return self.view
+            case Committed(places, _):
+                return {place: self.offsets.get(place) for place in places}
+            case Commit(offsets, _):
+                self.offsets.update(offsets)
+                return None
+            case Starts(places):
+                return {place: self.starts[place] for place in places}
+            case Ends(places):
+                return {place: self.ends[place] for place in places}
+            case Share():
+                return self.stood
+            case Note():
+                return None
+        raise AssertionError(ask)

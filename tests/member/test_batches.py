@@ -1,0 +1,386 @@
+"""A member that works in batches, its questions answered by hand: which it asks, in which order, and what comes of the answers."""
+
+from dataclasses import replace
+
+import pytest
+
+from apportion.errors import Code, Refused
+from apportion.machine import Note
+from apportion.member.batches import (
+    Adopt,
+    Batches,
+    Commit,
+    Committed,
+    DataLoss,
+    Ends,
+    Existing,
+    Held,
+    Look,
+    MembershipFailed,
+    Named,
+    NotYet,
+    Seen,
+    SessionLimit,
+    Share,
+    ShareAwaited,
+    Starts,
+    Subscribed,
+    has_its_share,
+)
+from apportion.member.membership import State
+from apportion.member.plan import EARLIEST, LATEST, Starting
+from apportion.member.spans import NOTHING, Place, id_text, span
+from apportion.topics import Topic, Topics
+from tests.member.surroundings import ALL, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, described, held
+
+GRACE_MS = 5_000
+
+
+class NobodyAnswered(Exception):
+    """The driver's own: no connection."""
+
+
+@pytest.fixture
+def there():
+    return Surroundings()
+
+
+def batches(otherwise=EARLIEST, topics=("t",), **given):
+    return Batches(topics, checkpoint="c", starting=Starting(otherwise), **given)
+
+
+def working(there, *places):
+    """A member that has planned its first batch over these places; with it that batch."""
+    there.sees(target=held(*places))
+    mine = batches()
+    return mine, there.attempt(mine.next(NOTHING, None))
+
+
+def test_the_first_plan_commits_its_start_before_the_span(there):
+    there.sees(target=held(P0, P1))
+    there.starts[P1] = 4
+    mine = batches()
+    assert there.attempt(mine.next(NOTHING, 8)) == span("c", {P0: (0, 5), P1: (4, 7)})
+    assert there.asked == [
+        Look(),
+        SessionLimit(),
+        Subscribed(),
+        Named(held(P0, P1)),
+        Adopt(1, held(P0, P1)),
+        Committed((P0, P1), 1),
+        Starts((P0, P1)),
+        Ends((P0, P1)),
+        Commit({P0: 0, P1: 4}, 1),
+    ]
+    assert (mine.held, mine.planned_life, mine.ends) == (Held(1, {P0: None, P1: None}), 1, {P0: 10, P1: 10})
+
+
+def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(there):
+    mine, first = working(there, P0)
+    there.offsets[P0] = 3
+    there.ends[P0] = 12
+    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 12)})
+    assert there.asked == [Look(), Commit({P0: 10}, 1), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+
+
+def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
+    mine, first = working(there, P0)
+    assert there.attempt(mine.next(first, None)) is first
+    assert there.attempt(mine.next(first, None)) is first
+    assert there.asked == [Look(), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+
+
+def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(there):
+    there.sees(target=held(*ALL), owned=held(*ALL), state=State.STABLE)
+    there.offsets = {P0: 30, P1: 4, P2: 7}
+    there.ends = dict.fromkeys(ALL, 50)
+    restarted = batches()
+    assert there.attempt(restarted.next(span("old", {P0: (0, 10), P1: (0, 10)}), None)) == span(
+        "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
+    )
+    assert there.asked == [
+        Look(),
+        SessionLimit(),
+        Subscribed(),
+        Named(held(*ALL)),
+        Committed(ALL, 1),
+        Commit({P1: 10}, 1),  # the group never heard of it
+        Starts(ALL),
+        Ends(ALL),
+    ]
+
+
+def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(there):
+    mine, first = working(there, P0, P1)
+    there.sees(target=held(P0), state=State.RECONCILING)
+    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 10)})
+    assert there.asked == [
+        Look(),
+        Commit({P0: 10, P1: 10}, 1),
+        Named(held(P0)),
+        Adopt(1, held(P0)),
+        Existing(("t",)),  # is what was lost still there?
+        Starts((P0,)),
+        Ends((P0,)),
+    ]
+    assert mine.held == Held(1, {P0: None})
+
+
+def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there):
+    mine, first = working(there, P0, P1)
+    there.sees(target=held(P0), state=State.RECONCILING)
+    there.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
+    with pytest.raises(Refused):
+        there.attempt(mine.next(first, None))
+    assert there.asked == [Look(), Commit({P0: 10, P1: 10}, 1)]
+    assert (mine.held, there.view.owned) == (Held(1, {P0: None, P1: None}), held(P0, P1))
+
+
+def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
+    mine, first = working(there, P0, P1)
+    there.sees(target=held(P0))
+    second = there.attempt(mine.next(first, None))
+    there.offsets[P1] = 25  # another member read on
+    there.ends[P1] = 30
+    there.sees(target=held(P0, P1))
+    assert there.attempt(mine.next(second, None)) == span("c", {P0: (10, 10), P1: (25, 30)})
+    assert Committed((P1,), 1) in there.asked
+
+
+def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(there):
+    mine, first = working(there, P0, P1)
+    there.sees(target=held(P0))
+    changed = replace(there.view, target=held(P0, P1))
+    asking = mine.next(first, None)
+    assert [next(asking), asking.send(Seen(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
+        Look(),
+        Commit({P0: 10, P1: 10}, 1),
+        Named(held(P0)),
+        Adopt(1, held(P0)),
+    ]
+    with pytest.raises(NotYet, match="changed its mind"):
+        asking.send(changed)
+    assert mine.held == Held(1, {P0: None})
+    there.view = changed
+    there.attempt(mine.next(first, None))
+    assert Committed((P1,), 1) in there.asked
+
+
+@pytest.mark.parametrize(
+    ("fields", "now_ms", "why"),
+    [
+        ({"epoch": 0}, 1_000, "the member has no place in the group yet (holds what it was given)"),
+        ({"target": None}, 1_000, "the member has no place in the group yet (holds what it was given)"),
+        ({"last_accepted_ms": None}, 1_000, "the coordinator has accepted no heartbeat for 4000 ms"),
+        ({}, 1_000 + SESSION_MS + 1, "the coordinator has accepted no heartbeat for 4000 ms"),
+    ],
+)
+def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fields, now_ms, why):
+    mine, first = working(there, P0)
+    there.sees(state=State.STABLE)
+    there.now_ms = now_ms
+    there.sees(**fields)
+    with pytest.raises(NotYet) as refusal:
+        there.attempt(mine.next(first, None))
+    assert (str(refusal.value), there.asked, mine.held) == (why, [Look()], Held(1, {P0: None}))
+
+
+def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
+    mine, first = working(there, P0)
+    there.now_ms = 1_000 + SESSION_MS
+    assert there.attempt(mine.next(first, None)) is first
+
+
+def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there):
+    there.sees(state=State.FATAL, error="the group is of another kind")
+    with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
+        there.attempt(batches().next(NOTHING, None))
+    assert there.asked == [Look()]
+
+
+def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(there):
+    mine, first = working(there, P0, P1)
+    there.offsets = {P0: 17, P1: 10}
+    there.ends = {P0: 20, P1: 20}
+    there.sees(lives=2, target=held(P0, P1), owned=())
+    assert there.attempt(mine.next(first, None)) == span("c", {P0: (17, 20), P1: (10, 20)})
+    assert there.asked == [
+        Look(),
+        Named(held(P0, P1)),
+        Adopt(2, held(P0, P1)),
+        Committed((P0, P1), 2),
+        Starts((P0, P1)),
+        Ends((P0, P1)),
+    ]
+    assert (mine.held, mine.planned_life) == (Held(2, {P0: None, P1: None}), 2)
+
+
+def test_a_new_life_says_again_what_the_old_one_had_committed(there):
+    mine, first = working(there, P0)
+    second = there.attempt(mine.next(first, None))
+    there.offsets = {}  # say, the group was deleted
+    there.sees(lives=2, owned=())
+    assert there.attempt(mine.next(second, None)) is second
+    assert Commit({P0: 10}, 2) in there.asked
+
+
+GONE = f"topic t (id {id_text(ID)}) was deleted or created again: not read were t-0 from offset 10"
+
+
+def test_a_deleted_topic_is_data_loss(there):
+    mine, first = working(there, P0)
+    there.topics = Topics()
+    there.sees(target=held())
+    with pytest.raises(DataLoss) as loss:
+        there.attempt(mine.next(first, None))
+    assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
+
+
+def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(there):
+    there.sees(target=held(P0))
+    mine = batches(LATEST, fail_on_data_loss=False)
+    first = there.attempt(mine.next(NOTHING, None))
+    new = Place("t", OTHER_ID, 0)
+    there.topics, there.starts, there.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
+    there.sees(target=held(new))
+    assert there.attempt(mine.next(first, None)) == span("c", {new: (0, 5)})
+    assert there.asked == [
+        Look(),
+        Named(held(new)),
+        Adopt(1, held(new)),
+        Existing(("t",)),
+        Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
+        Committed((new,), 1),
+        Starts((new,)),
+        Ends((new,)),
+        Commit({new: 0}, 1),
+    ]
+
+
+def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there):
+    other = Place("u", OTHER_ID, 0)
+    there.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
+    there.starts[other], there.ends[other] = 0, 20
+    there.sees(target=held(P0, other))
+    mine = batches(topics=("t", "u"), fail_on_data_loss=False)
+    first = there.attempt(mine.next(NOTHING, None))
+    there.topics = there.topics.without("t")
+    there.sees(target=held(other))
+    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID)}
+    assert there.attempt(mine.next(first, None)) == span("c", {other: (20, 20)})
+    assert there.asked[1:5] == [
+        Commit({P0: 10, other: 20}, 1),
+        Existing(("t", "u")),
+        Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
+        Commit({other: 20}, 1),
+    ]
+
+
+def test_offsets_deleted_unread_are_data_loss(there):
+    mine, first = working(there, P0)
+    there.starts[P0], there.ends[P0] = 15, 20
+    with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
+        there.attempt(mine.next(first, None))
+    assert mine.held == Held(1, {P0: None})
+
+
+def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(there):
+    there.sees(target=held(P0))
+    mine = batches(fail_on_data_loss=False)
+    first = there.attempt(mine.next(NOTHING, None))
+    there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
+
+    def answer(ask, asked=there.answer):
+        return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, Existing) else asked(ask)
+
+    there.answer = answer
+    with pytest.raises(NotYet, match="the group has not heard yet that topic t was deleted"):
+        there.attempt(mine.next(first, None))
+    assert there.asked[-1] == Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on")
+
+
+def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there):
+    there.topics = Topics()
+    mine = batches(LATEST)
+    assert there.attempt(mine.next(NOTHING, None)) is NOTHING
+    assert there.asked == [
+        Look(),
+        SessionLimit(),
+        Subscribed(),
+        Note("warning", "topic t does not exist yet; it is read from its beginning once it does"),
+        Named(()),
+        Starts(()),
+        Ends(()),
+    ]
+    there.topics = Topics([Topic("t", ID, 3)])
+    there.sees(target=held(P0))
+    assert there.attempt(mine.next(NOTHING, None)) == span("c", {P0: (0, 10)})
+
+
+def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(there):
+    previous = span("c", {P0: (0, 10), P1: (0, 10)})
+    there.sees(target=held(P0))
+    there.stood = described(P0, P1, given=(P0,))
+    restarted = batches()
+    with pytest.raises(ShareAwaited):
+        there.attempt(restarted.next(previous, None))
+    assert there.asked[-2:] == [Look(), Share()]
+    there.now_ms = 1_000 + SESSION_MS + GRACE_MS
+    there.sees(last_accepted_ms=there.now_ms)
+    assert there.attempt(restarted.next(previous, None)) == span("c", {P0: (10, 10)})
+    assert there.asked[1:4] == [Named(held(P0)), Look(), Existing(("t",))]
+
+
+def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
+    there.sees(target=held(P0), owned=held(P0))
+    mine = batches()
+    there.stood = described(P0, P1, given=(P0,))
+    with pytest.raises(ShareAwaited):
+        there.attempt(mine.await_share(1_001))
+    assert there.attempt(mine.await_share(1_000)) is None
+    assert there.asked == [Look()]
+    there.stood = described(P0)
+    assert there.attempt(mine.await_share(1_001)) is None
+    assert there.asked == [Look(), Share()]
+
+
+@pytest.mark.parametrize(
+    ("fields", "group", "share"),
+    [
+        ({}, described(P0), True),
+        ({}, described(P0, P1, given=(P0,)), False),  # others still hold it
+        ({}, described(P0, P1), False),  # this member has not heard of it
+        ({}, described(P0, group_epoch=4), False),  # no target has been reckoned yet
+        ({}, described(P0, group_epoch=4, assignment_epoch=4), False),
+        ({"epoch": 4}, described(P0), False),
+        ({"target": None}, described(P0), False),
+        ({"member_id": "another"}, described(P0), False),
+    ],
+)
+def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(there, fields, group, share):
+    there.sees(**{"target": held(P0), **fields})
+    assert has_its_share(there.view, group) is share
+
+
+@pytest.mark.parametrize("drops_answers", [False, True])
+@pytest.mark.parametrize("obstacle", [NobodyAnswered(), Refused(Code.NOT_COORDINATOR)])
+def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle, drops_answers):
+    def taken_over(cut=None):
+        """A first batch, then one in which a partition goes and another comes; the second is cut off at the question `cut`."""
+        there = Surroundings(drops_answers=drops_answers)
+        mine, first = working(there, P0, P1)
+        there.ends = dict.fromkeys(ALL, 30)
+        there.offsets[P2] = 7
+        there.sees(target=held(P1, P2))
+        if cut is not None:
+            there.obstacles = {cut: obstacle}
+            with pytest.raises(type(obstacle)):
+                there.attempt(mine.next(first, None))
+        second = there.attempt(mine.next(first, None))
+        return second, mine.held, mine.planned_life, there.offsets, there.view, len(there.asked)
+
+    *whole, questions = taken_over()
+    assert (whole[0], questions) == (span("c", {P1: (10, 30), P2: (7, 30)}), 8)
+    for cut in range(questions):
+        *outcome, _ = taken_over(cut)
+        assert outcome == whole, cut
