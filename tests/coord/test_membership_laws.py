@@ -1,6 +1,6 @@
 """The laws of a whole group: whatever members do, no partition is in two hands, and left alone they all get their target."""
 
-from coordworld import World, compacted, picture, recovered, through_bytes, topic_id
+from coordworld import World, picture, recovered, through_bytes, topic_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -10,6 +10,7 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
 from apportion.sim.laws import GROUP_LAWS
+from apportion.sim.saved import compacted, difference_or_none, replayed, saved
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -141,6 +142,12 @@ class Membership(RuleBasedStateMachine):
             self.lives[name] += 1  # deleted
         self.world.change_topics(self.topics())
 
+    @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
+    def clean(self, eighths, drops_tombstones):
+        """The log's cleaner passes over a part of it, again and again in a long life; what it leaves is the log from now on."""
+        log = self.world.log
+        self.world.log = compacted(log, len(log) * eighths // 8, drops_tombstones)
+
     @rule()
     def crash(self):
         self.world.crash()
@@ -169,8 +176,15 @@ class Membership(RuleBasedStateMachine):
         log, shard = self.world.log, self.world.shard
         live = picture(shard)
         assert picture(recovered(through_bytes(log), shard)) == live
-        for keep_tombstones in (True, False):
-            assert picture(recovered(compacted(log, keep_tombstones), shard)) == live
+        for drops_tombstones in (True, False):
+            assert picture(recovered(compacted(log, len(log), drops_tombstones), shard)) == live
+
+    @invariant()
+    def what_is_saved_survives_the_cleaner(self):
+        log, live = self.world.log, saved(self.world.shard.ledger)
+        for upto in (0, len(log) // 3, len(log) // 2, len(log)):
+            for drops_tombstones in (True, False):
+                assert difference_or_none(live, saved(replayed(compacted(log, upto, drops_tombstones)))) is None
 
     @invariant()
     def a_reply_stands_behind_its_records(self):
