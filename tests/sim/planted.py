@@ -1,0 +1,208 @@
+"""Bugs to be found: each guard with what a careless programmer would have written in its place, and three that Kafka had.
+
+`PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch, or anything with its `setattr`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from apportion.coord import replay, shard
+from apportion.coord.incremental import expire, fencing, heartbeat
+from apportion.coord.incremental.expire import must_revoke
+from apportion.coord.incremental.holds import Holders
+from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.coord.replay import Ledger
+from apportion.coord.turn import Turn
+from apportion.member import consumer, plan, spans
+from apportion.member.membership import Assignment, minus
+from apportion.member.plan import World
+from apportion.member.spans import Place, Span
+from apportion.node import coordinators, journal
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+
+claim = Holders.claim  # as it is, whatever stands in its place
+
+
+class Patch(Protocol):
+    """Whoever can put something in the place of a module's, or a class's, attribute."""
+
+    def setattr(self, target: object, name: str, value: object) -> Any:
+        """`target.name` is `value`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One bug. `why`: what its author thought. `swaps`: what is replaced, as (module or class, attribute, faulty value)."""
+
+    name: str
+    why: str
+    swaps: tuple[tuple[object, str, Any], ...]
+
+    def plant(self, patch: Patch) -> None:
+        """The code of this process has the bug."""
+        for target, name, value in self.swaps:
+            patch.setattr(target, name, value)
+
+
+# the guards
+
+
+def never_blocked(group: IncrementalGroup, member_id: str, unit: int) -> bool:
+    return False
+
+
+def any_older_epoch_suffices(member: Member, epoch: int, owned: frozenset[int] | None) -> bool:
+    return True
+
+
+def members_may_commit(member: Member, claimed: int, units: Iterable[int]) -> bool:
+    return True
+
+
+def leaves_at_once(mark: int, durable: int) -> bool:
+    return True
+
+
+def own_append(shard_mark: int, step_mark: int) -> int:
+    return step_mark
+
+
+def as_told(owned: Assignment, target: Assignment | None) -> Assignment:
+    return owned if target is None else minus(owned, minus(owned, target))
+
+
+def rearm_revocations(turn: Turn, group: IncrementalGroup, member: Member) -> None:
+    expire.arm_rebalance(turn, group, member)
+
+
+def arm_rebalance_once(turn: Turn, group: IncrementalGroup, member: Member) -> None:
+    key = (expire.REBALANCE, group.group_id, member.member_id)
+    if must_revoke(member) and key not in turn.deadlines:
+        turn.deadlines.arm(key, turn.now.mono_ms + member.said.rebalance_timeout_ms)
+
+
+def always_late(member: Member) -> bool:
+    return True
+
+
+def always_released(member: Member) -> bool:
+    return True
+
+
+def from_the_start(start: int, fence: int) -> int:
+    return start
+
+
+def remembered_position(previous: Span, world: World, place: Place) -> int | None:
+    return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
+
+
+# what Kafka had
+
+
+def apply_list_by_list(
+    ledger: Ledger, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
+) -> None:
+    """First what is assigned is claimed, then what is pending revocation no more is freed: also what came back by that way."""
+    group = ledger.groups.get(key.group_id)
+    member = None if group is None else group.saved.members.get(key.member_id)
+    before = [] if member is None else member.revoking.units.tolist()
+    replay.apply_current(ledger, key, value)
+    if group is not None and member is not None:
+        after = member.revoking.units.tolist()
+        group.saved.holders.release(member.member_id, [unit for unit in before if unit not in after])
+
+
+def claim_what_is_free(self: Holders, member_id: str, units: list[int]) -> None:
+    for unit in units:
+        holder = self.holder_or_none(unit)
+        if holder is not None and holder != member_id:
+            raise RuntimeError(f"{member_id} cannot have unit {unit}: {holder} still has it")
+    claim(self, member_id, units)
+
+
+def all_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callable[[int], bool]:
+    return lambda unit: True
+
+
+PLANTED = {
+    bug.name: bug
+    for bug in (
+        Planted(
+            "grant-before-release",
+            "The target says who shall have the partition, so it can be given at once.",
+            ((fencing, "blocked", never_blocked),),
+        ),
+        Planted(
+            "previous-epoch",
+            "A member with an older epoch missed an answer and will catch up.",
+            ((fencing, "previous_epoch_suffices", any_older_epoch_suffices),),
+        ),
+        Planted(
+            "commit-epoch",
+            "Who is a member of the group may commit.",
+            ((fencing, "may_commit", members_may_commit),),
+        ),
+        Planted(
+            "reply-before-durable",
+            "The record is written, and the flush is on its way.",
+            ((journal, "may_leave", leaves_at_once),),
+        ),
+        Planted(
+            "overtaking-read",
+            "An answer to a request that wrote nothing has nothing to wait for.",
+            ((coordinators, "awaited", own_append),),
+        ),
+        Planted(
+            "early-acknowledgement",
+            "The member knows what it must give up, so it can say so in its next heartbeat.",
+            ((consumer, "acknowledged", as_told),),
+        ),
+        Planted(
+            "session-after-recovery",
+            "A session is armed by each heartbeat, and every member will send one.",
+            ((expire, "rearm", rearm_revocations),),
+        ),
+        Planted(
+            "rebalance-timer",
+            "The timer runs already, and whoever it strikes has had its time.",
+            ((expire, "arm_rebalance", arm_rebalance_once), (expire, "must_revoke", always_late)),
+        ),
+        Planted(
+            "static-fencing",
+            "The same instance comes again: its predecessor must be gone.",
+            ((fencing, "is_released", always_released),),
+        ),
+        Planted(
+            "sink-fence",
+            "Spark gives each batch once, so all of it is new to the sink.",
+            ((spans, "lowest_admitted", from_the_start),),
+        ),
+        Planted(
+            "position-from-memory",
+            "A source knows where it stands; after a restart the group's offset says it.",
+            ((plan, "known_position", remembered_position),),
+        ),
+        Planted(
+            "KAFKA-16147",
+            "A member's two lists change one by one, so the table of owners can follow them one by one.",
+            ((shard, "APPLY", {**shard.APPLY, ConsumerGroupCurrentMemberAssignmentKey: apply_list_by_list}),),
+        ),
+        Planted(
+            "KAFKA-19862",
+            "A partition is released before it is claimed, so a log where it is not must be corrupt.",
+            ((Holders, "claim", claim_what_is_free),),
+        ),
+        Planted(
+            "KAFKA-19431",
+            "The next target will leave out what the member has ceased to subscribe to.",
+            ((heartbeat, "still_wanted", all_wanted),),
+        ),
+    )
+}
+"""Every bug that the simulator has to find, by name; docs/guards.md says what each does and which seed finds it."""

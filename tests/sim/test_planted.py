@@ -1,0 +1,228 @@
+"""Every planted bug is where its guard is, and does something: a tiny example ends otherwise with it."""
+
+import re
+from collections.abc import Callable
+from inspect import isfunction, signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion.errors import Code
+from apportion.machine import Instant, Tick
+from apportion.member.consumer import ConsumerMember, Settings
+from apportion.member.membership import Adopted, Answered, Found, IdPartition, Send, Subscribe, from_wire, to_wire
+from apportion.member.plan import Log, World, plan
+from apportion.member.spans import Place, admit_range, span
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentKey
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.coord import coordworld
+from tests.coord.coordworld import picture, recovered, topic_id, topics
+from tests.node.conftest import Play
+from tests.sim.planted import PLANTED
+
+PAGE = Path(__file__).parents[2] / "docs" / "guards.md"
+P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
+PLACE = Place("t", b"i" * 16, 0)
+
+
+def given(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, tuple[int, ...]]:
+    """What an answer gives, by topic id."""
+    assert answer.error_code == Code.NONE and answer.assignment is not None, answer
+    return {part.topic_id: part.partitions for part in answer.assignment.topic_partitions}
+
+
+def shared() -> coordworld.World:
+    """A had foo-0, foo-1 and foo-2; since B joined it is told to give up one."""
+    world = coordworld.World()
+    assert given(world.join("A")) == {topic_id("foo"): (0, 1, 2)}
+    world.join("B")
+    assert given(world.beat("A", 2)) == {topic_id("foo"): (0, 1)}
+    return world
+
+
+def what_b_gets_before_a_let_go() -> Any:
+    world = coordworld.World()
+    world.join("A")
+    return given(world.join("B"))
+
+
+def an_epoch_before_the_previous_one() -> Any:
+    world = shared()
+    world.beat("A", 2, owned={"foo": [0, 1]})
+    world.join("C")
+    world.beat("A", 3)
+    world.beat("A", 3, owned={"foo": [0]})
+    return world.beat("A", 2, owned={"foo": [0]}).error_code
+
+
+def a_commit_of_an_older_epoch() -> Any:
+    world = coordworld.World()
+    world.join("A")
+    return world.commit(1, {("foo", 0): 5}, "A")
+
+
+def join() -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+
+
+def a_join_before_the_flush() -> Any:
+    play = Play()
+    play.create("t")
+    play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)  # its shard is seated
+    return play.ask(join()) in play.answers
+
+
+def a_fetch_of_a_commit_before_the_flush() -> Any:
+    play = Play()
+    play.create("t")
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+    play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    commit = play.ask(OffsetCommitRequest(group_id="g", topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),)), 8)
+    fetch = play.ask(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
+    return commit in play.answers, fetch in play.answers
+
+
+def what_is_acknowledged_before_it_is_adopted() -> Any:
+    def accepted(epoch: int, *assigned: IdPartition) -> ConsumerGroupHeartbeatResponse:
+        said = Assignment(topic_partitions=to_wire(assigned))
+        return ConsumerGroupHeartbeatResponse(member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said)
+
+    member = ConsumerMember(Settings(group_id="g", member_id="m"))
+    start, later = Instant(0, 0), Instant(1_000, 1_000)
+    member.step(Subscribe(("t",)), start)
+    member.step(Found(1), start)
+    member.step(Answered(2, accepted(1, P0, P1)), start)
+    member.step(Adopted(1, (P0, P1)), start)
+    member.step(Answered(3, accepted(1, P0)), start)
+    [beat] = [action.request for action in member.step(Tick(), later) if isinstance(action, Send)]
+    return beat.topic_partitions and from_wire(beat.topic_partitions)
+
+
+def who_is_left_of_those_silent_since_a_crash() -> Any:
+    world = coordworld.World()
+    world.join("A")
+    world.crash()
+    world.advance(100_000)
+    return list(world.shard.ledger.groups["g"].saved.members)
+
+
+def who_is_left_after_a_revocation_in_time() -> Any:
+    world = shared()
+    world.advance(10_000)
+    world.beat("A", 2, owned={"foo": [0, 1]})
+    world.advance(25_000)
+    return list(world.shard.ledger.groups["g"].saved.members)
+
+
+def a_second_member_of_an_instance() -> Any:
+    world = coordworld.World()
+    world.join("A", instance_id="i")
+    return world.join("B", instance_id="i").error_code
+
+
+def rows_that_the_sink_has() -> Any:
+    return admit_range(PLACE, (900, 1200), 1000).lower
+
+
+def where_a_restarted_source_begins() -> Any:
+    world = World(checkpoint="c", logs={PLACE: Log(0, 20)}, committed={PLACE: 4})
+    return plan(span("c", {PLACE: (4, 10)}), world).span.ranges[PLACE]
+
+
+def who_has_what_was_given_back() -> Any:
+    """A acknowledges foo-2 when B, for whom it was, has left: it comes back to A in the same step."""
+    world = shared()
+    world.beat("B", -1)
+    assert given(world.beat("A", 2, owned={"foo": [0, 1]})) == {topic_id("foo"): (0, 1, 2)}
+    return sorted(index for _, index in picture(world.shard)["groups"]["g"]["held"])
+
+
+def a_log_that_lost_a_release() -> Any:
+    """Of A's records only the first and the last are left: the one that freed foo-2 for B was superseded, and is gone."""
+    world = shared()
+    world.beat("A", 2, owned={"foo": [0, 1]})
+    assert given(world.beat("B", 3)) == {topic_id("foo"): (2,)}
+    world.join("C")
+    world.beat("A", 3)
+    mine = [
+        record
+        for record in world.log
+        if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey) and record.key.member_id == "A"
+    ]
+    assert len(mine) > 2
+    thinned = [record for record in world.log if record not in mine[1:-1]]
+    try:
+        return picture(recovered(thinned, world.shard)) == picture(world.shard)
+    except RuntimeError as error:
+        return str(error)
+
+
+def what_is_left_of_a_topic_that_is_not_subscribed_to() -> Any:
+    world = coordworld.World(known=topics(bar=1, foo=3))
+    world.join("A", topics=("bar", "foo"))
+    world.join("B")
+    world.beat("A", 2)
+    world.beat("A", 2, subscribed_topic_names=("bar",))
+    assigned = picture(world.shard)["groups"]["g"]["members"]["A"]["assigned"]
+    return sorted(index for topic, index in assigned if topic == topic_id("foo"))
+
+
+EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an example, what comes of it without the bug, and with it
+    "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
+    "previous-epoch": (an_epoch_before_the_previous_one, Code.FENCED_MEMBER_EPOCH, Code.NONE),
+    "commit-epoch": (a_commit_of_an_older_epoch, [Code.STALE_MEMBER_EPOCH], [Code.NONE]),
+    "reply-before-durable": (a_join_before_the_flush, False, True),
+    "overtaking-read": (a_fetch_of_a_commit_before_the_flush, (False, False), (False, True)),
+    "early-acknowledgement": (what_is_acknowledged_before_it_is_adopted, None, (P0,)),
+    "session-after-recovery": (who_is_left_of_those_silent_since_a_crash, [], ["A"]),
+    "rebalance-timer": (who_is_left_after_a_revocation_in_time, ["A", "B"], ["B"]),
+    "static-fencing": (a_second_member_of_an_instance, Code.UNRELEASED_INSTANCE_ID, Code.NONE),
+    "sink-fence": (rows_that_the_sink_has, 1000, 900),
+    "position-from-memory": (where_a_restarted_source_begins, (10, 20), (4, 20)),
+    "KAFKA-16147": (who_has_what_was_given_back, [0, 1, 2], [0, 1]),
+    "KAFKA-19862": (a_log_that_lost_a_release, True, "B cannot have unit 2: A still has it"),
+    "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_takes_the_place_of_something_that_is_asked_the_same(name):
+    for target, attribute, faulty in PLANTED[name].swaps:
+        right = getattr(target, attribute)
+        assert right is not faulty
+        if isfunction(right):
+            assert list(signature(right).parameters) == list(signature(faulty).parameters)
+        else:
+            assert right.keys() == faulty.keys()
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_changes_what_happens(monkeypatch, name):
+    example, right, wrong = EXAMPLES[name]
+    assert example() == right
+    PLANTED[name].plant(monkeypatch)
+    assert example() == wrong
+    monkeypatch.undo()
+    assert example() == right
+
+
+def test_the_page_of_the_guards_names_every_planted_bug():
+    assert re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE) == list(PLANTED)
