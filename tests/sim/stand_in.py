@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sys
 import time
 
+from apportion.sim.chronicle import Hand, Line
 from apportion.sim.outcome import Broken, Outcome
 
 
@@ -54,3 +56,27 @@ def never_ends(scenario, chronicle=None):
     while scenario.seed:
         time.sleep(60)
     return outcome(scenario.seed)
+
+
+def tells(scenario, chronicle=None):
+    """Half a minute: two applications and two partitions, each with a history; 300 lines; the law breaks in seeds that end in 7."""
+    if chronicle is not None:
+        chronicle.lines += [Line(number * 100_000, "worker-0", f"line {number}") for number in range(300)]
+        chronicle.hands += [
+            Hand(0, "etl", "t1-2", ""),
+            Hand(0, "etl", "t1-10", "worker-0"),
+            Hand(10_000_000, "etl", "t1-2", "worker-0"),
+            Hand(15_000_000, "etl", "t1-10", ""),
+            Hand(20_000_000, "etl", "t1-2", "worker-1"),
+            Hand(20_000_000, "etl", "t1-10", "worker-0+worker-1"),
+            Hand(20_000_001, "etl", "t1-10", "worker-1"),
+            Hand(24_000_000, "etl", "t2-0", ""),
+        ]
+    return breaks_at_seven(scenario)._replace(simulated_ms=30_000)
+
+
+def told_then_never_ends(scenario, chronicle=None):
+    """Seed 0 is told at once, seed 1 played for ever; stderr says so."""
+    if scenario.seed:
+        print("seed 0 was played\nseed 1 is being played", file=sys.stderr, flush=True)
+    return never_ends(scenario)

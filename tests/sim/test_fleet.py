@@ -4,7 +4,7 @@ import multiprocessing
 
 import pytest
 
-from apportion.sim.fleet import Draw, Figures, outcomes, played
+from apportion.sim.fleet import Draw, Figures, NoProcess, outcomes, played
 from apportion.sim.outcome import Broken
 from apportion.sim.scenario import ScenarioRefused
 from tests.sim import stand_in
@@ -48,7 +48,7 @@ def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed():
 
 
 def test_a_fleet_that_cannot_start_says_so_at_once():
-    with pytest.raises(RuntimeError, match=r"^no process could be started to play in: it ended with exit code 1\.$"):
+    with pytest.raises(NoProcess, match=r"^no process could be started to play in: it ended with exit code 1\.$"):
         list(outcomes(range(100), 1, Draw(), Unreadable()))
 
 
@@ -80,3 +80,12 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest():
     assert {fault.kind for fault in world.faults} <= {"cut", "pause"} and world.faults
     with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
         Draw(sizes={"partitions": 0}).scenario(4)
+
+
+@pytest.mark.parametrize(
+    "said", [{"heartbeat_ms": 9_000}, {"session_ms": 1_000}, {"workers": 0}, {"workers": 0, "session_ms": 2_000}]
+)
+def test_what_is_said_contradicts_no_seed(said):
+    for seed in range(200):
+        world = Draw(sizes=said).scenario(seed)
+        assert {name: getattr(world, name) for name in said} == said

@@ -84,5 +84,93 @@ def groups_describe(
     raise typer.Exit(show_group(bootstrap, group, timeout_ms, as_json))
 
 
+def _fault_names(begun: str) -> list[tuple[str, str]]:
+    """What `--fault` can be completed to."""
+    from apportion.sim.scenario import FAULTS
+
+    every = {**FAULTS, "none": "no faults at all"}
+    return [(name, what) for name, what in every.items() if name.startswith(begun)]
+
+
+SEED_HELP = "Play this one history; print its trace and who owned which partition."
+ONLY_HELP = "With --seed: only these of the drawn faults, by number, such as 3,7,9."
+RUNS_HELP = "Play so many seeds, each a history of its own; print those that fail."
+JOBS_HELP = "With --runs: processes to play in; as many as there are cores if not said."
+SHRINK_HELP = "Find the fewest faults of this seed that still break the same law."
+SPARK_HELP = "With --runs: play on this Spark master, such as local[2] or spark://host:7077."
+OUT_HELP = "With --spark: also write a row for each seed as Parquet into this new directory."
+FAULT_HELP = "Only faults of this kind; may be given more than once. `none` for no faults."
+WORLD = "The world; what is not said is drawn from the seed"
+PRINTED = "What is printed"
+
+
+@app.command(no_args_is_help=True)
+def sim(
+    seed: Annotated[int | None, typer.Option(help=SEED_HELP)] = None,
+    only_faults: Annotated[str | None, typer.Option(metavar="NUMBERS", help=ONLY_HELP)] = None,
+    runs: Annotated[int | None, typer.Option(help=RUNS_HELP)] = None,
+    first: Annotated[int | None, typer.Option(metavar="SEED", help="With --runs: the first seed; 0 if not said.")] = None,
+    jobs: Annotated[int | None, typer.Option(help=JOBS_HELP)] = None,
+    spark: Annotated[str | None, typer.Option(metavar="MASTER", help=SPARK_HELP)] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help=OUT_HELP)] = None,
+    shrink: Annotated[int | None, typer.Option(metavar="SEED", help=SHRINK_HELP)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="With --seed: no trace.", rich_help_panel=PRINTED)] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --seed: the trace into a file.", rich_help_panel=PRINTED)
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="With --seed: every line of the trace, not the last 200.", rich_help_panel=PRINTED)
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of all that.", rich_help_panel=PRINTED)] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Applications that read in batches, as Spark does.", rich_help_panel=WORLD)
+    ] = None,
+    readers: Annotated[int | None, typer.Option(help="Plain consumers, in a group of their own.", rich_help_panel=WORLD)] = None,
+    statics: Annotated[int | None, typer.Option(help="How many of them are static members.", rich_help_panel=WORLD)] = None,
+    topics: Annotated[int | None, typer.Option(help="Topics.", rich_help_panel=WORLD)] = None,
+    partitions: Annotated[int | None, typer.Option(help="Partitions of each topic.", rich_help_panel=WORLD)] = None,
+    seconds: Annotated[
+        int | None, typer.Option(help="Simulated time with faults, before all must settle.", rich_help_panel=WORLD)
+    ] = None,
+    heartbeat_ms: Annotated[int | None, typer.Option(help="The heartbeat interval.", rich_help_panel=WORLD)] = None,
+    session_ms: Annotated[int | None, typer.Option(help="The session timeout.", rich_help_panel=WORLD)] = None,
+    delay_us: Annotated[
+        int | None, typer.Option(help="A message's mean time on its way, in microseconds.", rich_help_panel=WORLD)
+    ] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help=FAULT_HELP, autocompletion=_fault_names, rich_help_panel=WORLD)
+    ] = None,
+) -> None:
+    """Play the whole system in a simulated world with faults, and check its laws after every step.
+
+    Coordinator, log and members are the real ones; clocks, network and disks are simulated. One seed is one history, on any
+    machine. The exit code is 1 where a law broke.
+
+    \b
+    apportion sim --seed 7                    its trace, and who owned what
+    apportion sim --seed 7 --quiet --fault pause --partitions 12
+    apportion sim --runs 10000 --jobs 2       ten thousand histories
+    apportion sim --shrink 7                  the fewest faults that break it
+    apportion sim --spark 'local[2]' --runs 100000 --out ./seeds
+    """
+    from apportion.cli.sim import run
+    from apportion.cli.sim_wish import Wish
+
+    said = {
+        "workers": workers,
+        "readers": readers,
+        "statics": statics,
+        "topics": topics,
+        "partitions": partitions,
+        "seconds": seconds,
+        "heartbeat_ms": heartbeat_ms,
+        "session_ms": session_ms,
+        "delay_us": delay_us,
+    }
+    sizes = {name: size for name, size in said.items() if size is not None}
+    wish = Wish(seed, only_faults, runs, first, jobs, spark, out, shrink, quiet, trace, whole, as_json, sizes, fault or [])
+    raise typer.Exit(run(wish))
+
+
 if __name__ == "__main__":
     app()

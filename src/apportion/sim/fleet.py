@@ -4,21 +4,32 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from apportion.sim.chronicle import Chronicle
 from apportion.sim.outcome import Broken, Outcome
 from apportion.sim.scenario import Scenario, drawn
 
-Play = Callable[[Scenario], Outcome]
+
+class Play(Protocol):
+    """What `apportion.sim.play.play` is."""
+
+    def __call__(self, scenario: Scenario, chronicle: Chronicle | None = None, /) -> Outcome:
+        """What became of that scenario; its lines are in the chronicle."""
+
 
 DEFECT = "no-defect"  # the law that breaks where the simulator itself raises
 LIVES = "process-lives"  # ... and where the process that played the seed died
 PATIENCE_S = 5
+
+
+class NoProcess(RuntimeError):
+    """There is no process to play in; the text is one sentence, and stderr has what the process said."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +105,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def outcomes(seeds: Iterable[int], jobs: int, draw: Draw, play: Play | None = None) -> Iterator[Outcome]:
+def outcomes(seeds: Iterable[int], jobs: int, draw: Draw, play: Play | None = None) -> Generator[Outcome, None, None]:
     """An outcome for each seed, in the order in which they are known; seeds are begun in the order given.
 
     Close it (or leave the loop by an exception) and the processes are gone. A process that dies costs the one seed that it
-    played, which breaks the law LIVES. play: must be importable by name in another process. RuntimeError where none can start.
+    played, which breaks the law LIVES. play: must be importable by name in another process. NoProcess where none can start.
     """
     waiting = iter(seeds)
     crew: dict[Connection, _Player] = {}
@@ -154,7 +165,7 @@ class _Player:
         except (EOFError, OSError):
             self._process.join(PATIENCE_S)
             if not self._started:
-                raise RuntimeError(f"no process could be started to play in: it {self._end()}.") from None
+                raise NoProcess(f"no process could be started to play in: it {self._end()}.") from None
             self.lives = False
             return nothing(self._seed, LIVES, f"the process that played it {self._end()}")
         self._started = True

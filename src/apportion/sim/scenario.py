@@ -35,6 +35,7 @@ FAULTS = {
 AT_LEAST = {
     "workers": 0,
     "readers": 0,
+    "statics": 0,
     "topics": 1,
     "partitions": 1,
     "duration_ms": 1_000,
@@ -45,6 +46,7 @@ AT_LEAST = {
     "flush_us": 0,
     "batch_ms": 1,
     "produce_every_ms": 1,
+    "shards": 1,
 }
 
 
@@ -154,8 +156,19 @@ def drawn(seed: int, *, kinds: Iterable[str] | None = None, **said: Any) -> Scen
         "encodes": dice.random() < 0.1,
     }
     sizes["statics"] = dice.choice((0, 0, 1, 2, 9))
-    scenario = Scenario(seed=seed, **(sizes | said))
+    scenario = Scenario(seed=seed, **(_fitting(sizes, said) | said))
     return scenario.with_faults(draw_faults(scenario, chosen))
+
+
+def _fitting(sizes: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """What was drawn, where need be another value that agrees with what was said: no seed makes it contradict itself."""
+    if said.get("heartbeat_ms", 0) >= sizes["session_ms"]:
+        sizes["session_ms"] = said["heartbeat_ms"] * 3
+    if said.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
+        sizes["heartbeat_ms"] = max(AT_LEAST["heartbeat_ms"], said["session_ms"] // 3)
+    if said.get("workers") == 0:
+        sizes["readers"] = max(1, sizes["readers"])
+    return sizes
 
 
 def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]:

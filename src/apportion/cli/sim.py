@@ -1,0 +1,161 @@
+"""`apportion sim`: one history to be read, its fewest faults, or thousands of histories to be counted."""
+
+import json
+import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from apportion.cli.sim_fleet import BROKEN, play_here, play_on_spark
+from apportion.cli.sim_picture import picture
+from apportion.cli.sim_wish import Wish, numbers_of, refuse_contradictions
+from apportion.sim.chronicle import Chronicle
+from apportion.sim.fleet import NoProcess, Play, the_simulator
+from apportion.sim.outcome import Outcome
+from apportion.sim.scenario import Fault, Scenario, ScenarioRefused
+from apportion.sim.shrink import shortest
+
+UNUSABLE = 2  # exit code where the arguments make no sense
+LAST_LINES = 200
+PIPED_WIDTH = 160
+
+
+def run(wish: Wish, play: Play | None = None) -> int:
+    """What was wished for is on stdout; the exit code. play: in the place of the real simulator."""
+    try:
+        refuse_contradictions(wish)
+        wish.draw.scenario(wish.seed or wish.shrink or wish.first or 0)  # an impossible world is refused before anything starts
+        if wish.seed is not None:
+            return _show(wish, wish.seed, play)
+        if wish.shrink is not None:
+            return _shrink(wish, wish.shrink, play)
+        return play_on_spark(wish, play) if wish.spark else play_here(wish, play)
+    except (ScenarioRefused, NoProcess) as error:
+        print(f"apportion sim: {error}", file=sys.stderr)
+        return UNUSABLE
+
+
+def _console() -> Console:
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+
+
+# One history
+
+
+def _show(wish: Wish, seed: int, play: Play | None) -> int:
+    scenario = wish.draw.scenario(seed)
+    kept = None if wish.only_faults is None else numbers_of(wish.only_faults, scenario)
+    if kept is not None:
+        scenario = scenario.with_faults(scenario.faults[number] for number in kept)
+    try:
+        with wish.trace.open("w") if wish.trace else nullcontext() as file:
+            chronicle = Chronicle() if file or not wish.as_json else None
+            outcome = (play or the_simulator())(scenario, chronicle)
+            if file and chronicle:
+                file.writelines(f"{line}\n" for line in chronicle.lines)
+    except OSError as error:
+        raise ScenarioRefused(f"--trace {wish.trace} cannot be written: {error.strerror}.") from None
+    if wish.as_json:
+        print(json.dumps(_told(outcome, scenario, wish.command(seed, kept)), indent=2))
+    elif chronicle:
+        if not wish.quiet:
+            _print_trace(wish, chronicle)
+        console = _console()
+        for line in picture(scenario, outcome, chronicle.hands, console.width):
+            console.print(line, soft_wrap=True)
+        console.print(_faults_table(enumerate(scenario.faults) if kept is None else zip(kept, scenario.faults, strict=True)))
+        console.print(_figures_table(outcome))
+        console.print(_verdict(outcome), soft_wrap=True)
+    return 0 if outcome.holds else BROKEN
+
+
+def _print_trace(wish: Wish, chronicle: Chronicle) -> None:
+    count = len(chronicle.lines)
+    if wish.trace:
+        print(f"{count:,} lines in {wish.trace}\n")
+        return
+    shown = chronicle.lines if wish.whole else chronicle.lines[-LAST_LINES:]
+    if len(shown) < count:
+        print(f"... {count - len(shown):,} lines before these: --all shows them, --trace FILE keeps them")
+    sys.stdout.writelines(f"{line}\n" for line in shown)
+    print()
+
+
+def _told(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
+    """A history as JSON; no figure in it comes from a real clock."""
+    figures = outcome._asdict()
+    for name in ("seed", "digest", "broken"):
+        del figures[name]
+    world = asdict(scenario)
+    world["faults"] = [fault._asdict() for fault in scenario.faults]
+    return {
+        "verdict": "holds" if outcome.holds else "broken",
+        "broken": outcome.broken and outcome.broken._asdict(),
+        "figures": figures,
+        "digest": outcome.digest,
+        "command": command,
+        "scenario": world,
+    }
+
+
+def _faults_table(faults: Iterable[tuple[int, Fault]]) -> Table:
+    table = Table("fault", "at", "kind", "of", "amount", title_justify="left")
+    for number, fault in faults:
+        table.add_row(str(number), f"{fault.at_ms / 1000:.3f} s", fault.kind, str(fault.who), str(fault.amount))
+    return table
+
+
+def _figures_table(outcome: Outcome) -> Table:
+    table = Table(show_header=False)
+    rows = {
+        "steps": f"{outcome.steps:,}",
+        "simulated": f"{outcome.simulated_ms / 1000:,.1f} s",
+        "rebalances": f"{outcome.rebalances:,}",
+        "slowest convergence": f"{outcome.slowest_convergence_ms / 1000:,.1f} s",
+        "longest unowned partition": f"{outcome.longest_unowned_ms / 1000:,.1f} s",
+        "rows in the sinks": f"{outcome.rows:,}",
+        "commits": f"{outcome.commits:,}",
+        "crashes": f"{outcome.crashes:,}",
+        "digest": outcome.digest,
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _verdict(outcome: Outcome) -> Text:
+    if outcome.broken is None:
+        return Text(f"seed {outcome.seed} holds", style="bold green")
+    return Text(f"seed {outcome.seed} breaks {outcome.broken}", style="bold red")
+
+
+# The fewest faults
+
+
+def _shrink(wish: Wish, seed: int, play: Play | None) -> int:
+    scenario = wish.draw.scenario(seed)
+    with Console(stderr=True).status(f"leaving out faults of seed {seed}") if sys.stderr.isatty() else nullcontext():
+        shrunk = shortest(scenario, play)
+    if shrunk is None:
+        print(json.dumps({"verdict": "holds", "seed": seed}) if wish.as_json else f"seed {seed} holds: there is nothing to shrink")
+        return 0
+    broken, command = shrunk.outcome.broken, wish.command(seed, shrunk.kept)
+    assert broken is not None
+    faults = [(number, scenario.faults[number]) for number in shrunk.kept]
+    if wish.as_json:
+        told = [{"number": number, **fault._asdict()} for number, fault in faults]
+        whole = {"verdict": "broken", "seed": seed, "broken": broken._asdict(), "faults": told, "of": len(scenario.faults)}
+        print(json.dumps({**whole, "plays": shrunk.plays, "command": command}, indent=2))
+        return BROKEN
+    console = _console()
+    console.print(_faults_table(faults))
+    console.print(_verdict(shrunk.outcome), soft_wrap=True)
+    console.print(
+        f"{len(faults)} of {len(scenario.faults)} faults are enough ({shrunk.plays} histories played): {command}", soft_wrap=True
+    )
+    return BROKEN

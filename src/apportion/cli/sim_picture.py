@@ -1,0 +1,148 @@
+"""Who owned which partition, as lines of a terminal: a row a partition, time from left to right, faults above."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from string import ascii_lowercase, ascii_uppercase
+from typing import NamedTuple
+
+from rich.text import Text
+
+from apportion.sim.chronicle import Hand
+from apportion.sim.outcome import Outcome
+from apportion.sim.scenario import Scenario
+
+LETTERS = ascii_uppercase + ascii_lowercase  # of applications; those beyond share the last
+MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of kinds of faults
+COLOURS = (
+    "cyan",
+    "green",
+    "yellow",
+    "magenta",
+    "blue",
+    "bright_red",
+    "bright_cyan",
+    "bright_green",
+    "bright_yellow",
+    "bright_magenta",
+)
+NOBODY, BOTH = ".", "!"
+STACK = 4  # so many faults of one column have a mark each; where there are more the highest is a +
+LEAST_COLUMNS = 10
+TICK_COLUMNS = 14
+
+
+class Stretch(NamedTuple):
+    """From and until when `who` used a partition. "": nobody did; with a + in it: two did."""
+
+    start_us: int
+    end_us: int
+    who: str
+
+
+class Axis(NamedTuple):
+    """The simulated time that the columns of the picture share."""
+
+    span_us: int
+    columns: int
+
+    def column(self, at_us: int) -> int:
+        """In which column that time is; the last one for all that comes later."""
+        return max(0, min(self.columns - 1, at_us * self.columns // self.span_us))
+
+
+def picture(scenario: Scenario, outcome: Outcome, hands: Sequence[Hand], width: int) -> list[Text]:
+    """The lines of the whole picture, none wider than `width` if that leaves room for a few columns."""
+    end_us = max(1, outcome.simulated_ms * 1_000, hands[-1].at_us if hands else 0)
+    rows = _stretches(hands, end_us)
+    label = max((len(f"{group} {place}") for group, place in rows), default=0) + 1
+    axis = Axis(end_us, max(LEAST_COLUMNS, width - label))
+    letters = _letters({name for hand in hands for name in hand.who.split("+") if name})
+    marks = {kind: MARKS[number] for number, kind in enumerate(dict.fromkeys(fault.kind for fault in scenario.faults))}
+    lines = [Text(" " * label + line, style="bold red") for line in _fault_lines(scenario, marks, axis)]
+    lines.append(Text(" " * label + _ticks(axis, scenario, outcome), style="dim"))
+    for (group, place), stretches in rows.items():
+        line = Text(f"{f'{group} {place}':<{label}}")
+        for who in _cells(stretches, axis):
+            letter, style = (BOTH, "bold white on red") if "+" in who else letters.get(who, (NOBODY, "dim"))
+            line.append(letter if who is not ABSENT else " ", style)
+        lines.append(line)
+    return [*lines, Text(), *_legend(letters, marks, scenario)]
+
+
+ABSENT = "\0"  # in the place of a name: the partition is not there yet
+
+
+def _stretches(hands: Iterable[Hand], end_us: int) -> dict[tuple[str, str], list[Stretch]]:
+    """Each partition's stretches without a gap from its first hand to the end; partitions in the order of their names."""
+    found: dict[tuple[str, str], list[Hand]] = {}
+    for hand in hands:
+        found.setdefault((hand.group, hand.place), []).append(hand)
+    rows = {}
+    for key in sorted(found, key=lambda key: (key[0], _natural(key[1]))):
+        ends = [*(hand.at_us for hand in found[key][1:]), end_us]
+        rows[key] = [Stretch(hand.at_us, end, hand.who) for hand, end in zip(found[key], ends, strict=True)]
+    return rows
+
+
+def _cells(stretches: list[Stretch], axis: Axis) -> list[str]:
+    """Who has the partition in each column: two if two have it for any moment of it, else who has it longest."""
+    shares: list[dict[str, int]] = [{} for _ in range(axis.columns)]
+    for stretch in stretches:
+        for column in range(axis.column(stretch.start_us), axis.column(stretch.end_us) + 1):
+            start = max(stretch.start_us, column * axis.span_us // axis.columns)
+            end = min(stretch.end_us, (column + 1) * axis.span_us // axis.columns)
+            if end > start or (end == start and "+" in stretch.who):
+                shares[column][stretch.who] = shares[column].get(stretch.who, 0) + end - start
+    return [next((who for who in share if "+" in who), max(share, key=lambda who: share[who], default=ABSENT)) for share in shares]
+
+
+def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[str]:
+    """The marks of the faults over their columns, stacked where several fall into one."""
+    stacks: list[list[str]] = [[] for _ in range(axis.columns)]
+    for fault in scenario.faults:
+        if fault.at_ms * 1_000 <= axis.span_us:
+            stacks[axis.column(fault.at_ms * 1_000)].append(marks[fault.kind])
+    tidy = [stack if len(stack) <= STACK else [*stack[: STACK - 1], "+"] for stack in stacks]
+    return ["".join(level).rstrip() for level in reversed(list(zip_longest(*tidy, fillvalue=" "))) if any(level)]
+
+
+def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
+    """Seconds along the axis, | where the faults end, X where a law broke."""
+    line = [" "] * axis.columns
+    ticks = max(1, axis.columns // TICK_COLUMNS)
+    for tick in range(ticks):
+        column = tick * axis.columns // ticks
+        line[column : column + TICK_COLUMNS - 2] = f"'{tick * axis.span_us / ticks / 1_000_000:.0f} s".ljust(TICK_COLUMNS - 2)
+    line = line[: axis.columns]
+    if scenario.duration_ms * 1_000 < axis.span_us:
+        line[axis.column(scenario.duration_ms * 1_000)] = "|"
+    if outcome.broken is not None:
+        line[axis.column(outcome.broken.at_ms * 1_000)] = "X"
+    return "".join(line).rstrip()
+
+
+def _legend(letters: dict[str, tuple[str, str]], marks: dict[str, str], scenario: Scenario) -> list[Text]:
+    """What the letters, the marks and the signs mean."""
+    owners = Text()
+    for name, (letter, style) in letters.items():
+        owners.append(letter, style)
+        owners.append(f" {name}   ")
+    counts = [fault.kind for fault in scenario.faults]
+    faults = Text("   ".join(f"{mark} {kind} x{counts.count(kind)}" for kind, mark in marks.items()), style="red")
+    signs = Text(f"{NOBODY} nobody   {BOTH} two at once   ' time   | no new faults from here on   X a law broke", style="dim")
+    return [line for line in (owners, faults, signs) if line]
+
+
+def _letters(names: set[str]) -> dict[str, tuple[str, str]]:
+    """Each name's letter and colour."""
+    ordered = sorted(names, key=_natural)
+    return {
+        name: (LETTERS[min(number, len(LETTERS) - 1)], f"bold {COLOURS[number % len(COLOURS)]}")
+        for number, name in enumerate(ordered)
+    }
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Orders names as people do: t-2 before t-10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]

@@ -1,0 +1,248 @@
+"""`apportion sim` tells a history, counts many, and says in one sentence what cannot be."""
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.cli.sim import run
+from apportion.cli.sim_picture import picture
+from apportion.cli.sim_wish import Wish
+from apportion.sim.chronicle import Chronicle
+from apportion.sim.fleet import Draw, Figures
+from apportion.sim.scenario import Fault, Scenario
+from tests.sim import stand_in
+
+FIGURES = {
+    "steps": 1_007,
+    "simulated_ms": 30_000,
+    "rebalances": 2,
+    "slowest_convergence_ms": 700,
+    "longest_unowned_ms": 70,
+    "rows": 7,
+    "commits": 3,
+    "crashes": 1,
+}
+
+
+def told(capsys, wish, play=stand_in.tells):
+    """Exit code and stdout of a wish."""
+    code = run(wish, play)
+    return code, capsys.readouterr().out
+
+
+def drawn_picture(play, scenario, width):
+    """The lines of the picture of a history."""
+    chronicle = Chronicle()
+    outcome = play(scenario, chronicle)
+    return [line.plain.rstrip() for line in picture(scenario, outcome, chronicle.hands, width)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--partitions 3", "say what to play: --seed N for one history, --runs N for many, --shrink SEED for its fewest faults."),
+        ("--seed 1 --runs 3", "--seed and --runs exclude each other."),
+        ("--runs 3 --jobs 2 --spark local", "--jobs and --spark exclude each other."),
+        ("--seed 1 --jobs 2", "--jobs is for --runs, which is not given."),
+        ("--shrink 1 --only-faults 3", "--only-faults is for --seed, which is not given."),
+        ("--seed 1 --all --quiet", "--all and --quiet exclude each other."),
+        ("--runs 0", "--runs must be at least 1, not 0."),
+        ("--runs 5 --jobs 0", "--jobs must be at least 1, not 0."),
+        ("--seed 1 --partitions 0", "partitions must be at least 1, not 0."),
+        ("--runs 9 --delay-us -1", "delay_us must be at least 0, not -1."),
+        ("--shrink 1 --seconds 0", "--seconds must be at least 1, not 0."),
+        ("--seed 1 --workers 0 --readers 0", "a world needs at least one application: give it workers or readers."),
+        ("--seed 1 --heartbeat-ms 9000 --session-ms 8000", "heartbeat_ms (9000) must be below session_ms (8000)."),
+        ("--seed 1 --fault none --fault cut", "--fault none and other faults exclude each other."),
+        ("--seed 1 --only-faults 3,x", "--only-faults takes numbers with commas between, such as 3,7,9, not '3,x'."),
+        ("--seed 1 --fault none --only-faults 0", "seed 1 draws 0 faults, so none can be chosen; there is no fault 0."),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(arguments, sentence):
+    result = CliRunner().invoke(app, ["sim", *arguments.split()])
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apportion sim: {sentence}\n")
+
+
+def test_an_unknown_fault_is_named_with_those_there_are():
+    result = CliRunner().invoke(app, ["sim", "--seed", "1", "--fault", "zebra"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("apportion sim: there is no fault 'zebra'; there are broker-crash, ")
+
+
+def test_the_picture_has_a_row_for_each_partition_and_marks_for_faults():
+    faults = (Fault(5_000, "cut"), Fault(5_100, "pause"), Fault(5_200, "cut"), Fault(18_000, "pause"))
+    scenario = Scenario(seed=1, duration_ms=25_000, faults=faults)
+    assert drawn_picture(stand_in.tells, scenario, width=40) == [
+        "               1",
+        "               2",
+        "               1            2",
+        "          '0 s           '15 s     |",
+        "etl t1-2  ..........AAAAAAAAAABBBBBBBBBB",
+        "etl t1-10 AAAAAAAAAAAAAAA.....!BBBBBBBBB",
+        "etl t2-0                          ......",
+        "",
+        "A worker-0   B worker-1",
+        "1 cut x2   2 pause x2",
+        ". nobody   ! two at once   ' time   | no new faults from here on   X a law broke",
+    ]
+
+
+def test_two_hands_are_seen_however_short_they_were():
+    rows = drawn_picture(stand_in.tells, Scenario(seed=1, duration_ms=25_000), width=22)
+    assert [row for row in rows if row.startswith("etl t1-10")] == ["etl t1-10 AAAAAA..!BBB"]
+
+
+def test_a_picture_of_nothing_is_an_axis():
+    assert drawn_picture(stand_in.holds, Scenario(seed=1, duration_ms=60_000), width=30) == [
+        " '0 s          '30 s",
+        "",
+        ". nobody   ! two at once   ' time   | no new faults from here on   X a law broke",
+    ]
+
+
+def test_a_broken_law_is_marked_on_the_axis():
+    lines = drawn_picture(stand_in.breaks_at_seven, Scenario(seed=7, duration_ms=60_000), width=41)
+    assert lines[0] == " 'X s                '30 s"
+
+
+def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(capsys):
+    code, text = told(capsys, Wish(seed=7, faults=["none"]))
+    lines = text.splitlines()
+    assert code == 1
+    assert lines[0] == "... 100 lines before these: --all shows them, --trace FILE keeps them"
+    assert lines[1] == "    10.0000 s  worker-0     line 100"
+    assert lines[200] == "    29.9000 s  worker-0     line 299"
+    assert [line for line in lines if line.startswith("etl t1-2 ")]
+    assert lines[-1] == "seed 7 breaks one-hand at 1.500 s: seed 7 says so"
+
+
+def test_all_of_a_trace_none_of_it_or_a_file_of_it(capsys, tmp_path):
+    code, text = told(capsys, Wish(seed=8, whole=True))
+    assert (code, text.count("worker-0     line")) == (0, 300)
+    assert text.endswith("seed 8 holds\n")
+    code, text = told(capsys, Wish(seed=8, quiet=True))
+    assert (code, text.count("worker-0     line")) == (0, 0)
+    code, text = told(capsys, Wish(seed=8, trace=tmp_path / "trace"))
+    assert (code, text.count("worker-0     line")) == (0, 0)
+    assert text.startswith(f"300 lines in {tmp_path / 'trace'}\n")
+    assert len((tmp_path / "trace").read_text().splitlines()) == 300
+    assert run(Wish(seed=8, trace=tmp_path), stand_in.tells) == 2
+    assert capsys.readouterr().err == f"apportion sim: --trace {tmp_path} cannot be written: Is a directory.\n"
+
+
+def test_json_has_all_that_replays_a_seed_and_no_other_line(capsys):
+    code, text = told(capsys, Wish(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3}))
+    scenario = Draw(sizes={"partitions": 3}).scenario(7)
+    chosen = [scenario.faults[0], scenario.faults[2]]
+    assert code == 1
+    assert json.loads(text) == {
+        "verdict": "broken",
+        "broken": {"law": "one-hand", "at_ms": 1_500, "why": "seed 7 says so"},
+        "figures": FIGURES,
+        "digest": "digest of 7",
+        "command": "apportion sim --seed 7 --partitions 3 --only-faults 0,2",
+        "scenario": asdict(scenario) | {"faults": [fault._asdict() for fault in chosen]},
+    }
+
+
+def test_a_fleet_that_holds_ends_with_its_figures(capsys):
+    figures = Figures()
+    for seed in range(10, 16):
+        figures = figures.plus(stand_in.outcome(seed))
+    assert told(capsys, Wish(runs=6, first=10, jobs=2), stand_in.holds) == (0, f"6 seeds hold: {figures}\n")
+
+
+def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
+    code, text = told(capsys, Wish(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]), stand_in.breaks_at_seven)
+    assert code == 1
+    assert text.splitlines()[:4] == [
+        "seed 7 breaks one-hand at 1.500 s: seed 7 says so",
+        "    apportion sim --seed 7 --topics 2 --seconds 9 --fault cut",
+        "seed 17 breaks one-hand at 1.500 s: seed 17 says so",
+        "    apportion sim --seed 17 --topics 2 --seconds 9 --fault cut",
+    ]
+    assert text.splitlines()[4].startswith("2 of 20 seeds fail: 20,190 steps, 20 simulated minutes, ")
+
+
+def test_a_fleet_as_json_is_one_object(capsys):
+    code, text = told(capsys, Wish(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
+    found = json.loads(text)
+    assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (1, "broken", 0, 8, 8)
+    assert found["failed"] == [
+        {
+            "seed": 7,
+            "law": "process-lives",
+            "at_ms": 0,
+            "why": "the process that played it was killed by signal 9",
+            "command": "apportion sim --seed 7",
+        }
+    ]
+
+
+def test_ctrl_c_ends_a_fleet_with_what_was_played():
+    script = (
+        "import sys; from apportion.cli.sim import run; from apportion.cli.sim_wish import Wish; from tests.sim import stand_in\n"
+        "if __name__ == '__main__': sys.exit(run(Wish(runs=100, jobs=1), stand_in.told_then_never_ends))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline() == "seed 0 was played\n"  # said by the process of the fleet
+    assert process.stderr.readline() == "seed 1 is being played\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert out.startswith("interrupted before 100: 1 seed holds: 1,000 steps, ")
+
+
+def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
+    faults = Draw().scenario(3).faults
+    wanted = faults[4].kind
+
+    def play(scenario, chronicle=None):
+        broken = stand_in.Broken("one-hand", 99_000_000, "why") if faults[4] in scenario.faults else None
+        return stand_in.outcome(3, broken)
+
+    code, text = told(capsys, Wish(shrink=3), play)
+    lines = text.splitlines()
+    assert code == 1
+    assert [line.replace("│", " ").split()[:4] for line in lines if wanted in line] == [
+        ["4", f"{faults[4].at_ms / 1000:.3f}", "s", wanted]
+    ]
+    assert lines[-2] == "seed 3 breaks one-hand at 99000.000 s: why"
+    assert lines[-1].startswith(f"1 of {len(faults)} faults are enough (")
+    assert lines[-1].endswith(": apportion sim --seed 3 --only-faults 4")
+
+
+def test_a_seed_that_needs_no_fault_is_replayed_without_any(capsys):
+    code, text = told(capsys, Wish(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven)
+    found = json.loads(text)
+    assert (code, found["faults"], found["command"]) == (1, [], "apportion sim --seed 7 --topics 1 --fault none")
+
+
+def test_a_seed_that_holds_has_nothing_to_shrink(capsys):
+    assert told(capsys, Wish(shrink=8), stand_in.holds) == (0, "seed 8 holds: there is nothing to shrink\n")
+
+
+def test_help_teaches_by_examples():
+    result = CliRunner().invoke(app, ["sim", "--help"], env={"COLUMNS": "100"})
+    assert result.exit_code == 0
+    assert "apportion sim --runs 10000 --jobs 2 " in result.output
+
+
+def test_simulating_imports_neither_numba_nor_pyarrow_nor_pyspark():
+    look = "import sys, apportion.cli.sim; print([m for m in ('numba', 'pyarrow', 'pyspark', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_without_pyspark_the_remedy_is_said():
+    call = "app(['sim', '--spark', 'local', '--runs', '3'])"
+    hidden = f"import sys; sys.modules['pyspark'] = None\nfrom apportion.cli.main import app\n{call}"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60)
+    sentence = "apportion sim: --spark needs pyspark, which is not installed: pip install 'apportion[spark]'.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
