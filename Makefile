@@ -1,6 +1,6 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-compat bench lock clean fresh
+.PHONY: help demo test check test-compat bench mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -36,6 +36,9 @@ test-compat: $(READY) ## foreign clients against our broker, and us against a re
 bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
 	@$(JAVA) $(PY) bench/run.py $(ARGS)
 
+mutants: $(READY) ## small bugs put into coord/ and member/: do the tests and the simulator see them? (ARGS="--sample 20")
+	@$(PY) tools/mutants.py $(ARGS)
+
 lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=spark --output-file=requirements.lock pyproject.toml
 	@sed -i.old -e '/^# WARNING: pip install/d' -e '/^# Consider using a hashable URL/d' \
@@ -43,7 +46,7 @@ lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
 
 clean: ## remove what builds and tests leave behind
-	rm -rf build dist bench-out demo-out spark-warehouse metastore_db derby.log artifacts tests/compat/target tests/kafka/target \
+	rm -rf build dist bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target tests/kafka/target \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench tools -name __pycache__ -prune -exec rm -rf {} +
 

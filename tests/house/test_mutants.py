@@ -1,0 +1,216 @@
+"""tools/mutants.py: which mutants there are, that the changed module is the one that runs, and what is said of the survivors."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from tools.mutants import REASONS, SURVIVORS, Findings, explanations, is_known, verdict
+from tools.mutation import Mutant, Point, changes_code, compiled, mutant_or_none, points, sample
+from tools.trial import Tree
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SOURCE = dedent('''
+    """Words - words."""
+    from typing import Protocol
+    Number = int | float
+
+    class Speaks(Protocol):
+        @property
+        def word(self) -> str: ...
+
+    def least(a: int | None, b: int) -> int:
+        """The lesser - or b."""
+        return b if a is None or b < a else a
+''').lstrip()
+
+
+def small_project(place):
+    """A project with one module in each room, and a test that sees some of what may change in them."""
+    files = {
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\n',
+        "src/apportion/__init__.py": "",
+        "src/apportion/coord/__init__.py": "",
+        "src/apportion/coord/least.py": SOURCE,
+        "src/apportion/member/__init__.py": "",
+        "tests/conftest.py": "",
+        "tests/coord/test_least.py": (
+            "from apportion.coord.least import least\n\n"
+            "def test_the_lesser_is_returned():\n    assert (least(1, 2), least(2, 1)) == (1, 1)\n"
+        ),
+    }
+    for name, text in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    for name in ("member", "node"):
+        (place / "tests" / name).mkdir()
+    return place
+
+
+def some_of_ours(place):
+    """A package of two of our own modules, so that looking for places does not take long."""
+    for name in ("coord/config.py", "member/spans.py"):
+        (place / name).parent.mkdir()
+        (place / name).write_text((ROOT / "src" / "apportion" / name).read_text())
+    return place
+
+
+def mutant(operator, occurrence=0):
+    """That mutant of SOURCE."""
+    text = mutant_or_none(SOURCE, operator, occurrence)
+    assert text is not None
+    return Mutant(Point("coord/least.py", operator, occurrence, 12), SOURCE, text)
+
+
+def test_a_mutant_says_what_it_changes():
+    turned = mutant("ReplaceComparisonOperator_Lt_Gt")
+    assert turned.change == "- return b if a is None or b < a else a\n+ return b if a is None or b > a else a"
+    assert (turned.name, turned.module) == ("coord/least.py ReplaceComparisonOperator_Lt_Gt 0", "apportion.coord.least")
+    assert mutant_or_none(SOURCE, "ReplaceComparisonOperator_Lt_Gt", 1) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "occurrence", "changes"),
+    [
+        ("ReplaceComparisonOperator_Lt_LtE", 0, True),
+        ("AddNot", 0, True),
+        ("ReplaceBinaryOperator_BitOr_Add", 0, False),  # a type alias
+        ("ReplaceBinaryOperator_BitOr_Add", 1, False),  # an annotation
+        ("RemoveDecorator", 0, False),  # in a protocol
+    ],
+)
+def test_only_what_changes_code_is_a_mutant(operator, occurrence, changes):
+    text = mutant_or_none(SOURCE, operator, occurrence)
+    assert text is not None
+    assert text != SOURCE
+    assert changes_code(compiled(SOURCE), text) is changes
+
+
+def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant():
+    before = compiled(SOURCE)
+    assert not changes_code(before, SOURCE.replace("Words - words", "Other words"))
+    assert not changes_code(before, SOURCE.replace("\n\n", "\n\n\n# why\n").replace("b < a", "(b  <  a)"))
+    assert not changes_code(before, SOURCE.replace("b < a", "b <"))
+    assert not changes_code(compiled("A = 1 << 1"), "A = 1 * 2")
+    assert changes_code(compiled("A = 1"), "A = True")
+
+
+def test_the_sample_is_the_same_twice_and_a_smaller_one_is_part_of_it(tmp_path):
+    package = some_of_ours(tmp_path)
+    large, again, small, other = (
+        [each.name for each in sample(package, count, seed)] for count, seed in ((30, 1), (30, 1), (10, 1), (30, 2))
+    )
+    assert large == again
+    assert len(set(large)) == 30
+    assert [name for name in large if name in small] == small
+    assert other != large
+
+
+def test_the_sample_hardly_moves_when_a_line_is_written(tmp_path):
+    package = small_project(tmp_path) / "src" / "apportion"
+    before = sample(package, 5, 1)
+    file = package / "coord" / "least.py"
+    file.write_text(SOURCE.replace("def least", "MOST = 7\n\n\ndef least"))
+    names = [each.name for each in sample(package, 7, 1)]  # a number can be changed in two ways
+    assert [each.name for each in before if each.name not in names] == []
+
+
+def test_every_point_has_its_line(tmp_path):
+    package = some_of_ours(tmp_path)
+    comparisons = [point for point in points(package) if point.operator == "ReplaceComparisonOperator_Lt_LtE"]
+    lines = {file.relative_to(package).as_posix(): file.read_text().splitlines() for file in package.rglob("*.py")}
+    assert len(comparisons) == 3
+    assert [point for point in comparisons if "<" not in lines[point.file][point.line - 1]] == []
+
+
+def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path):
+    root = small_project(tmp_path / "root")
+    tree = Tree(root, tmp_path / "tree")
+    seen, missed = mutant("ReplaceComparisonOperator_Lt_Gt"), mutant("ReplaceComparisonOperator_Lt_LtE")
+    findings = []
+    for each in (missed, seen, None, missed):
+        if each is None:
+            findings.append(tree.tests(None, limit_s=60))
+        else:
+            with tree.holding(each):
+                findings.append(tree.tests(each, limit_s=60))
+    test = "tests/coord/test_least.py::test_the_lesser_is_returned"
+    assert [(each["killed"], each.get("what")) for each in findings] == [(False, None), (True, test), (False, None), (False, None)]
+    assert (tree.place / "src/apportion/coord/least.py").read_text() == SOURCE
+    assert (root / "src/apportion/coord/least.py").read_text() == SOURCE
+
+
+def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path):
+    root = small_project(tmp_path / "root")
+    endless = Mutant(Point("coord/least.py", "AddNot", 0, 1), SOURCE, SOURCE + "\nwhile True:\n    pass\n")
+    tree = Tree(root, tmp_path / "tree")
+    with tree.holding(endless):
+        found = tree.tests(endless, limit_s=3)
+    assert (found["killed"], found["what"]) == (True, "the time limit")
+
+
+def test_a_test_that_looks_elsewhere_is_no_trial(tmp_path):
+    root = small_project(tmp_path / "root")
+    test = root / "tests/coord/test_least.py"
+    elsewhere = "import sys\nsys.path.insert(0, {!r})\n".format(str(root / "src"))
+    test.write_text(elsewhere + test.read_text())
+    tree = Tree(root, tmp_path / "tree")
+    shown = mutant("AddNot")
+    with tree.holding(shown), pytest.raises(RuntimeError, match=r"apportion\.coord\.least was imported from elsewhere"):
+        tree.tests(shown, limit_s=60)
+
+
+PLAY = """
+from collections import namedtuple
+from apportion.coord.least import least
+Broken, Outcome = namedtuple("Broken", "law why"), namedtuple("Outcome", "broken")
+def play(scenario):
+    if scenario == 2:
+        raise ValueError("two")
+    return Outcome(None if scenario < 4 or least(1, 2) == 1 else Broken("lesser", "it is not"))
+"""
+
+
+def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path):
+    root = small_project(tmp_path / "root")
+    (root / "src/apportion/sim").mkdir()
+    (root / "src/apportion/sim/play.py").write_text(PLAY)
+    (root / "src/apportion/sim/scenario.py").write_text("def drawn(seed):\n    return seed\n")
+    tree = Tree(root, tmp_path / "tree")
+    sound, raised = tree.seeds(None, 8, [2], seed_limit_s=30), tree.seeds(None, 8, [], seed_limit_s=30)
+    seen = mutant("ReplaceComparisonOperator_Lt_Gt")
+    with tree.holding(seen):
+        broken = tree.seeds(seen, 8, [2], seed_limit_s=30)
+    for each in (sound, raised, broken):
+        assert each.pop("seconds") >= 0
+    assert sound == {"killed": False}
+    assert raised == {"killed": True, "seed": 2, "what": "no-defect", "why": "ValueError('two')"}
+    assert broken == {"killed": True, "seed": 4, "what": "lesser", "why": "it is not"}
+
+
+def test_what_was_found_out_is_kept_while_it_holds(tmp_path):
+    path = tmp_path / "out" / "results.json"
+    findings, shown = Findings(path), mutant("AddNot")
+    assert verdict(findings.row(shown)) == "open"
+    findings.row(shown)["tests"] = {"killed": False, "state": "s1"}
+    findings.keep()
+    row = Findings(path).row(shown)
+    assert (is_known(row, "tests", "s1"), is_known(row, "tests", "s2")) == (True, False)
+    row["tests"] = {"killed": True, "state": "s1"}
+    assert (is_known(row, "tests", "s2"), verdict(row)) == (True, "tests")
+    row["digest"] = "of an earlier file"
+    path.write_text(json.dumps({"mutants": [row]}))
+    assert "tests" not in Findings(path).row(shown)
+
+
+def test_survivors_are_explained_by_their_change():
+    text = "# said\n\ncoord/least.py\n- b < a\n+ b <= a\nequivalent: equal numbers are\none number\n"
+    assert explanations(text) == {("coord/least.py", "b < a", "b <= a"): ("equivalent", "equal numbers are one number")}
+    with pytest.raises(ValueError, match=r"after the change of coord/least\.py stands one of equivalent"):
+        explanations(text.replace("equivalent", "whatever"))
+
+
+def test_the_explanations_are_in_order():
+    known = explanations(SURVIVORS.read_text())
+    assert {reason for reason, _ in known.values()} <= set(REASONS)

@@ -1,0 +1,240 @@
+"""Do the tests see? Mutants of the coordinator and of the members, given to the unit tests and then to the simulator.
+
+A mutant is one small change that cosmic-ray knows (a comparison, a number, a condition, a loop...). A seeded sample of those that
+change code is tried: first the unit tests, then, where they miss it, the simulator under its first seeds. What was found out is
+kept in `mutants-out/results.json` and not tried again: a killed mutant while its file stays, a survivor while nothing below it
+changes. Each survivor is explained in `tools/survivors.txt`. How mutants are made and judged is in `tools/mutation.py` and here;
+what the figures mean stands in docs/mutants.md.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # so that this file's own room is found, however it was started
+
+from tools.mutation import Mutant, kind_of, sample  # noqa: E402
+from tools.trial import Tree, digest  # noqa: E402
+
+OUT = ROOT / "mutants-out" / "results.json"
+SURVIVORS = ROOT / "tools" / "survivors.txt"
+SEED, SAMPLE, SEEDS, TARGET = 848, 200, 100, 0.9
+REASONS = {
+    "equivalent": "no run can tell it from the original",
+    "text": "only words for people differ",
+    "shortcut": "the same is done, by more work or less",
+    "guard": "a second guard behind a first one, which the world never passes",
+    "limit": "differs at sizes or values that no test and no world has",
+    "unseen": "a hole: a test is missing",
+}
+"""Why a mutant may live, as `tools/survivors.txt` says it."""
+
+Finding = dict[str, Any]
+
+
+class Findings:
+    """What is known of each mutant, on the disk as soon as it is known."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        known = json.loads(path.read_text()) if path.exists() else {}
+        self.baseline: Finding = known.get("baseline", {})
+        self.of: dict[str, Finding] = {each["name"]: each for each in known.get("mutants", [])}
+
+    def row(self, mutant: Mutant) -> Finding:
+        """The row of the mutant; a new one where its file has changed since."""
+        fresh = {"name": mutant.name, "line": mutant.line, "minus": mutant.minus, "plus": mutant.plus, "digest": mutant.digest}
+        row = self.of.get(mutant.name)
+        if row is None or row["digest"] != mutant.digest:
+            row = self.of[mutant.name] = fresh
+        return row
+
+    def keep(self) -> None:
+        """Everything known is in the file."""
+        self.path.parent.mkdir(exist_ok=True)
+        text = json.dumps({"baseline": self.baseline, "mutants": [self.of[name] for name in sorted(self.of)]}, indent=1)
+        draft = self.path.with_suffix(".new")
+        draft.write_text(text + "\n")
+        draft.replace(self.path)
+
+
+def killed(row: Finding, by: str) -> bool:
+    """True where that part has killed the mutant."""
+    return bool(row.get(by, {}).get("killed"))
+
+
+def verdict(row: Finding) -> str:
+    """What became of the mutant: "tests", "seeds", "lives" (everything was tried), or "open"."""
+    if killed(row, "tests"):
+        return "tests"
+    if killed(row, "seeds"):
+        return "seeds"
+    return "lives" if "tests" in row and "seeds" in row else "open"
+
+
+def is_known(row: Finding, by: str, state: str) -> bool:
+    """True where trying again could say nothing new. state: the digest of all that the trial looks at."""
+    return killed(row, by) or row.get(by, {}).get("state") == state
+
+
+def run_all(
+    mutants: list[Mutant], findings: Findings, by: str, state: str, jobs: int, trial: Callable[[Tree, Mutant], Finding]
+) -> None:
+    """Each mutant that is not known yet has been tried, `jobs` at a time, in private copies of the tree."""
+    todo = [mutant for mutant in mutants if not is_known(findings.row(mutant), by, state)]
+    print(f"{by}: {len(todo)} mutants to try, {len(mutants) - len(todo)} known from before", flush=True)
+    if not todo:
+        return
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(jobs) as pool:
+        trees: SimpleQueue[Tree] = SimpleQueue()
+        for number in range(jobs):
+            trees.put(Tree(ROOT, Path(place) / str(number)))
+
+        def tried(mutant: Mutant) -> Finding:
+            tree = trees.get()
+            try:
+                with tree.holding(mutant):
+                    return trial(tree, mutant)
+            finally:
+                trees.put(tree)
+
+        waiting = {pool.submit(tried, mutant): mutant for mutant in todo}
+        for count, done in enumerate(as_completed(waiting), 1):
+            mutant, finding = waiting[done], done.result()
+            findings.row(mutant)[by] = finding | {"state": state}
+            findings.keep()
+            end = f"killed by {finding['what']}" if finding["killed"] else "LIVES"
+            print(f"{by} {count:3}/{len(todo)}  {finding['seconds']:6.1f} s  {mutant.file}:{mutant.line}  {end}", flush=True)
+
+
+def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
+    """The unit tests have seen every mutant. They must pass without one."""
+    state = digest(ROOT, ("src/apportion", "tests"))
+    if all(is_known(findings.row(mutant), "tests", state) for mutant in mutants):
+        return
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        sound = Tree(ROOT, Path(place) / "sound").tests(None, limit_s=600)
+    if sound["killed"]:
+        raise SystemExit(f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not.")
+    limit_s = 30 + 5 * sound["seconds"]
+    run_all(mutants, findings, "tests", state, jobs, lambda tree, mutant: tree.tests(mutant, limit_s=limit_s))
+
+
+def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) -> None:
+    """The simulator has seen every mutant that the tests missed. Seeds that fail without any mutant are left out."""
+    missed = [mutant for mutant in mutants if not killed(findings.row(mutant), "tests")]
+    state = f"{digest(ROOT, ('src/apportion',))} {count}"
+    if findings.baseline.get("state") != state:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+            sound = Tree(ROOT, Path(place) / "sound")
+            failing: list[int] = []
+            started = time.monotonic()
+            while (found := sound.seeds(None, count, failing, seed_limit_s=120))["killed"]:
+                if found["seed"] < 0:
+                    raise SystemExit(f"mutants: the simulator does not start: {found['why']}")
+                print(f"seeds: without any mutant, seed {found['seed']} breaks {found['what']}: left out", flush=True)
+                failing.append(found["seed"])
+        seconds = (time.monotonic() - started) / (1 + len(failing))
+        findings.baseline = {"state": state, "failing": failing, "seconds": seconds}
+        findings.keep()
+    base = findings.baseline
+    limit_s = int(30 + 20 * base["seconds"] / count)
+    run_all(missed, findings, "seeds", state, jobs, lambda tree, mutant: tree.seeds(mutant, count, base["failing"], limit_s))
+
+
+def explanations(text: str) -> dict[tuple[str, str, str], tuple[str, str]]:
+    """What `survivors.txt` says: (file, line before, line after) -> (reason, why). ValueError for a block of another form."""
+    known = {}
+    for block in text.split("\n\n"):
+        lines = [line for line in block.strip().splitlines() if not line.startswith("#")]
+        if not lines:
+            continue
+        said = [line for line in lines[1:] if line[:2] not in ("- ", "+ ")]
+        reason, _, why = " ".join(said).partition(": ")
+        if reason not in REASONS or not why:
+            raise ValueError(f"survivors.txt: after the change of {lines[0]} stands one of {', '.join(REASONS)}, a colon, and why.")
+        minus, plus = ("\n".join(line[2:].strip() for line in lines[1:] if line[0] == sign) for sign in "-+")
+        known[lines[0], minus, plus] = (reason, why)
+    return known
+
+
+def report(rows: list[tuple[Mutant, Finding]], known: dict[tuple[str, str, str], tuple[str, str]], console: Console) -> float:
+    """The tables are printed; returns the share that was killed of all that were tried to the end."""
+    table = Table("what is changed", "mutants", "killed by tests", "killed by seeds", "live", "not tried to the end")
+    ends = Counter((kind_of(mutant.operator), verdict(row)) for mutant, row in rows)
+    for kind in sorted({kind for kind, _ in ends}):
+        counts = [ends[kind, end] for end in ("tests", "seeds", "lives", "open")]
+        table.add_row(kind, *(str(count or "") for count in (sum(counts), *counts)))
+    sums = [sum(verdict(row) == end for _, row in rows) for end in ("tests", "seeds", "lives", "open")]
+    table.add_section()
+    table.add_row("all", *(str(count or "") for count in (len(rows), *sums)), style="bold")
+    console.print(table)
+    _report_seeds([(mutant, row) for mutant, row in rows if verdict(row) == "seeds"], console)
+    _report_living([mutant for mutant, row in rows if verdict(row) == "lives"], known, console)
+    tried = len(rows) - sums[3]
+    share = (sums[0] + sums[1]) / tried if tried else 0.0
+    console.print(
+        f"{sums[0] + sums[1]} of {tried} mutants killed: {share:.1%} (aim: {TARGET:.0%}); {sums[3]} not tried to the end."
+    )
+    return share
+
+
+def _report_seeds(rows: list[tuple[Mutant, Finding]], console: Console) -> None:
+    if rows:
+        table = Table("missed by the tests, killed by the simulator", "seed", "law")
+        for mutant, row in rows:
+            table.add_row(f"{mutant.file}:{mutant.line}  {mutant.change}", str(row["seeds"]["seed"]), row["seeds"]["what"])
+        console.print(table)
+
+
+def _report_living(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], tuple[str, str]], console: Console) -> None:
+    by_reason: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        reason = known.get((mutant.file, mutant.minus, mutant.plus), ("", ""))[0]
+        by_reason.setdefault(reason, []).append(mutant)
+    if by_reason:
+        table = Table("why it lives", "mutants", "that is")
+        for reason, living in sorted(by_reason.items()):
+            table.add_row(reason or "[red]not explained[/]", str(len(living)), REASONS.get(reason, "say it in tools/survivors.txt"))
+        console.print(table)
+    for mutant in by_reason.get("", []):
+        console.print(f"not explained, line {mutant.line}:\n{mutant.file}\n{mutant.change}\n", markup=False, highlight=False)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try what is not known, print the report. Exit code 1 where too few were killed, or a survivor is not explained."""
+    parser = argparse.ArgumentParser(prog="make mutants ARGS=...", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument(
+        "--sample", type=int, default=SAMPLE, help=f"how many mutants (a smaller sample is part of a larger; {SAMPLE})"
+    )
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"simulator seeds for each that the tests miss ({SEEDS}; 0: none)")
+    parser.add_argument("--jobs", type=int, default=2, help="how many are tried at a time (2)")
+    parser.add_argument("--report", action="store_true", help="only print what is known")
+    said = parser.parse_args(arguments)
+    findings = Findings(OUT)
+    mutants = sample(ROOT / "src" / "apportion", said.sample, SEED)
+    if not said.report:
+        try_tests(mutants, findings, said.jobs)
+        if said.seeds and (ROOT / "src/apportion/sim/play.py").exists():
+            try_seeds(mutants, findings, said.jobs, said.seeds)
+    known = explanations(SURVIVORS.read_text())
+    rows = [(mutant, findings.row(mutant)) for mutant in mutants]
+    share = report(rows, known, Console(width=None if sys.stdout.isatty() else 160))
+    explained = all((mutant.file, mutant.minus, mutant.plus) in known for mutant, row in rows if verdict(row) == "lives")
+    return 0 if share >= TARGET and explained else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""One mutant on trial: a private copy of the source, and a fresh Python that tests or simulates what stands in it."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools.mutation import Mutant
+
+TESTS = ("coord", "member", "node")
+"""The packages of tests that concern the mutants."""
+
+LEFT_OUT = ("test_guards.py",)
+"""Tests of the tests: slow, and they say nothing of a mutant that the others do not."""
+
+FOREIGN = 70
+"""The exit code of a trial that looked at another module than the mutated one."""
+
+CHECKED = """
+import contextlib, resource, sys
+with contextlib.suppress(ValueError, OSError):
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+module, path = sys.argv[1:3]
+def is_foreign():
+    return module in sys.modules and sys.modules[module].__file__ != path
+"""
+
+TEST = """
+import pytest
+code = pytest.main(sys.argv[3:])
+sys.exit(70 if is_foreign() else code)
+"""
+
+SIMULATE = """
+import json, signal
+count, limit_s, left_out = json.loads(sys.argv[3])
+from apportion.sim.play import play
+from apportion.sim.scenario import drawn
+if is_foreign():
+    sys.exit(70)
+for seed in range(count):
+    if seed in left_out:
+        continue
+    signal.alarm(limit_s)
+    print(json.dumps({"seed": seed, "what": "no-end", "why": f"still running after {limit_s} s"}), flush=True)
+    try:
+        broken = play(drawn(seed)).broken
+        law, why = (broken.law, broken.why) if broken else ("", "")
+    except Exception as error:
+        law, why = "no-defect", repr(error)
+    if law:
+        print(json.dumps({"seed": seed, "what": law, "why": why}), flush=True)
+        sys.exit(1)
+"""
+
+Finding = dict[str, Any]
+
+
+def digest(root: Path, folders: Iterable[str]) -> str:
+    """Of every file of source and scripts in these folders."""
+    sum_ = hashlib.sha256()
+    for file in sorted(file for folder in folders for file in (root / folder).rglob("*") if file.suffix in (".py", ".txt")):
+        sum_.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return sum_.hexdigest()[:16]
+
+
+class Tree:
+    """A private copy of the package and of the tests that concern the mutants; nobody else sees what is changed in it.
+
+    Compiled modules are checked by their source's hash and never written, so a mutant is never mistaken for the one before.
+    """
+
+    def __init__(self, root: Path, place: Path) -> None:
+        place.mkdir(parents=True)
+        self.place = place = place.resolve()
+        leave = shutil.ignore_patterns("__pycache__", ".hypothesis")
+        shutil.copytree(root / "src" / "apportion", place / "src" / "apportion", ignore=leave)
+        for name in TESTS:
+            shutil.copytree(root / "tests" / name, place / "tests" / name, ignore=leave)
+        shutil.copy(root / "tests" / "conftest.py", place / "tests")
+        shutil.copy(root / "pyproject.toml", place)
+        compile_all = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src"]
+        subprocess.run(compile_all, cwd=place, check=True)
+
+    @contextmanager
+    def holding(self, mutant: Mutant) -> Iterator[None]:
+        """Within, the mutated module stands in the place of its original."""
+        file = self.place / "src" / "apportion" / mutant.file
+        before = file.read_text()
+        file.write_text(mutant.text)
+        try:
+            yield
+        finally:
+            file.write_text(before)
+
+    def tests(self, mutant: Mutant | None, limit_s: float) -> Finding:
+        """Whether a unit test fails, and which: those of the mutant's own package first, scripts first among them, laws last."""
+        own = mutant.file.split("/")[0] if mutant else ""
+        rooms = [self.place / "tests" / name for name in TESTS]
+        files = [file.relative_to(self.place) for room in rooms for file in room.glob("test_*.py") if file.name not in LEFT_OUT]
+        files.sort(key=lambda file: (file.parent.name != own, "script" not in file.name, "law" in file.name, file))
+        options = ["-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-W", "ignore::SyntaxWarning"]
+        return self._found(mutant, TEST, [*options, *map(str, files)], limit_s, _failed_test)
+
+    def seeds(self, mutant: Mutant | None, count: int, left_out: list[int], seed_limit_s: int) -> Finding:
+        """Whether a law breaks under one of the first seeds, and which. seed: -1 where the simulator did not even start."""
+        said = json.dumps([count, seed_limit_s, left_out])
+        return self._found(mutant, SIMULATE, [said], None, _broken_law)
+
+    def _found(self, mutant: Mutant | None, program: str, arguments: list[str], limit_s: float | None, read: Any) -> Finding:
+        module = mutant.module if mutant else "apportion"
+        path = self.place / "src" / "apportion" / (mutant.file if mutant else "__init__.py")
+        command = [sys.executable, "-c", CHECKED + program, module, str(path), *arguments]
+        environment = os.environ | {
+            "PYTHONPATH": str(self.place / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "CI": "true",  # Hypothesis: the same examples each time, no deadlines, nothing kept
+        }
+        started = time.monotonic()
+        try:
+            done = subprocess.run(command, cwd=self.place, env=environment, capture_output=True, text=True, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return {"killed": True, "what": "the time limit", "seconds": round(time.monotonic() - started, 1)}
+        if done.returncode == FOREIGN:
+            raise RuntimeError(f"{module} was imported from elsewhere than {path}:\n{done.stdout}{done.stderr}")
+        finding = {"killed": done.returncode != 0, "seconds": round(time.monotonic() - started, 1)}
+        return finding | (read(done.stdout, done.stderr) if finding["killed"] else {})
+
+
+def _failed_test(output: str, errors: str) -> Finding:
+    """The first test that failed, as pytest names it."""
+    named = [line.split(" ")[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    last = [line for line in (output + errors).splitlines() if line.strip()]
+    return {"what": named[0] if named else f"its import ({last[-1].strip() if last else 'nothing said'})"}
+
+
+def _broken_law(output: str, errors: str) -> Finding:
+    """The last thing that the simulation said."""
+    if said := output.splitlines():
+        finding: Finding = json.loads(said[-1])
+        return finding
+    return {"seed": -1, "what": "its import", "why": (errors.strip().splitlines() or ["nothing said"])[-1]}
