@@ -1,0 +1,121 @@
+"""Seeds of the simulator spread over Spark, a row a seed.
+
+from apportion.spark.seeds import seeds, summary
+
+played = seeds(spark, 10_000, partitions=12).cache()
+played.where("verdict <> 'holds'").show(truncate=False)
+summary(played).show()
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from apportion.sim.fleet import Draw, Play, played
+from apportion.sim.outcome import Outcome
+from apportion.sim.scenario import ScenarioRefused
+
+HOLDS = "holds"
+SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("steps", pa.int64()),
+        ("simulated_s", pa.float64()),
+        ("rebalances", pa.int64()),
+        ("slowest_convergence_s", pa.float64()),
+        ("longest_unowned_s", pa.float64()),
+        ("rows", pa.int64()),
+        ("commits", pa.int64()),
+        ("crashes", pa.int64()),
+        ("digest", pa.string()),
+        ("verdict", pa.string()),  # HOLDS, or the name of the law that broke
+        ("broken_at_s", pa.float64()),
+        ("why", pa.string()),
+    ]
+)
+FIGURES = ("steps", "simulated_s", "rebalances", "slowest_convergence_s", "longest_unowned_s", "rows", "commits", "crashes")
+SEEDS_PER_TASK = 32  # half a minute of work or less: a lost executor costs little, and the last task is not long alone
+
+SparkError = (PySparkException, Py4JError)
+"""What Spark raises."""
+
+
+def seeds(
+    spark: SparkSession, runs: int, first: int = 0, *, kinds: Iterable[str] | None = None, play: Play | None = None, **sizes: Any
+) -> DataFrame:
+    """A row for each of the seeds `first` to `first + runs - 1`, played when the frame is used: cache it to use it twice.
+
+    kinds: the faults to choose from (None: all; (): none). sizes: fields of `Scenario` that are said and not drawn, such as
+    `partitions=12, duration_ms=600_000`. play: in the place of the real simulator. The executors' Python must have apportion.
+    Raises ScenarioRefused for a world that cannot be.
+    """
+    if runs < 1:
+        raise ScenarioRefused(f"runs must be at least 1, not {runs}.")
+    draw = Draw(None if kinds is None else tuple(kinds), sizes)
+    draw.scenario(first)
+    tasks = max(min(runs, spark.sparkContext.defaultParallelism * 4), -(-runs // SEEDS_PER_TASK))
+    return spark.range(first, first + runs, numPartitions=tasks).mapInArrow(_player(draw, play), from_arrow_schema(SCHEMA))
+
+
+def summary(frame: DataFrame) -> DataFrame:
+    """A row for each figure of the seeds in `frame`: seeds, total, median, p99, most."""
+    values = frame.select(*(F.col(name).cast("double").alias(name) for name in FIGURES))
+    return (
+        values.unpivot([], list(FIGURES), "figure", "value")
+        .groupBy("figure")
+        .agg(
+            F.count("value").alias("seeds"),
+            F.sum("value").alias("total"),
+            F.percentile_approx("value", 0.5).alias("median"),
+            F.percentile_approx("value", 0.99).alias("p99"),
+            F.max("value").alias("most"),
+        )
+        .orderBy(F.array_position(F.lit(list(FIGURES)), F.col("figure")))
+    )
+
+
+def session(master: str) -> SparkSession:
+    """A Spark session on that master. Raises one of SparkError where there can be none."""
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master(master).appName("apportion sim").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _player(draw: Draw, play: Play | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What an executor does with its seeds."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for seed in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist([_row(played(seed, draw, play))], SCHEMA)
+
+    return rows
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    broken = outcome.broken
+    return {
+        "seed": outcome.seed,
+        "steps": outcome.steps,
+        "simulated_s": outcome.simulated_ms / 1_000,
+        "rebalances": outcome.rebalances,
+        "slowest_convergence_s": outcome.slowest_convergence_ms / 1_000,
+        "longest_unowned_s": outcome.longest_unowned_ms / 1_000,
+        "rows": outcome.rows,
+        "commits": outcome.commits,
+        "crashes": outcome.crashes,
+        "digest": outcome.digest,
+        "verdict": broken.law if broken else HOLDS,
+        "broken_at_s": broken and broken.at_ms / 1_000,
+        "why": broken and broken.why,
+    }
