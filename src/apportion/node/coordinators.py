@@ -213,12 +213,14 @@ class Coordinators:
             self._broker.deadlines.arm(seat.deadline, wake_ms)
 
 
-def stored(partition: Partition) -> Iterable[tuple[Record, int]]:
+def stored(partition: Partition, since: int = 0) -> Iterable[tuple[Record, int]]:
     """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out.
+
+    since: the offset of a batch's first record, or below the log's start; what stands before it is left out.
 
     Damaged, with the place, for a record that cannot be read: to go on without it would be to forget a commit or an epoch.
     """
-    offset = partition.log.start_offset
+    offset = max(since, partition.log.start_offset)
     try:
         for view in partition.log.batches(offset):
             offset = int.from_bytes(view[:8], "big")

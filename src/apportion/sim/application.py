@@ -1,0 +1,199 @@
+"""An application as a process: a real member on a connection of its own, and an owner whose work is a story.
+
+This is the simulator's driver of a ConsumerMember, as `client.Session` is the real one. What the owner does, a reader's or a
+Spark worker's work, is `story`; what of it is in the owner's hands is told to the watch.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from apportion.errors import Code
+from apportion.machine import Note, Tick
+from apportion.member.consumer import ConsumerMember, Settings
+from apportion.member.membership import (
+    Answered,
+    Failed,
+    FindCoordinator,
+    Found,
+    Leave,
+    Left,
+    Send,
+    Subscribe,
+    Unanswered,
+)
+from apportion.member.spans import Place
+from apportion.sim.broker import Broker
+from apportion.sim.client import REQUEST_TIMEOUT_MS, Client
+from apportion.sim.network import Line
+from apportion.sim.outcome import LawBroken
+from apportion.sim.questions import News
+from apportion.sim.world import Alarm, Telling, World
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+
+if TYPE_CHECKING:
+    from apportion.sim.watch import Watch
+
+HEARTBEAT, FIND = 1, 4  # the versions that are spoken
+GOODBYE_MS = 3_000
+
+Held = tuple[int, Mapping[Place, None]]
+"""What an owner uses: in which life of its member, and which places."""
+NOTHING: Held = (0, {})
+
+
+class Application(Client):
+    """One application. `hand` is what its owner uses now."""
+
+    group = ""
+
+    def __init__(self, world: World, name: str, broker: Broker, topics: tuple[str, ...], is_static: bool, watch: "Watch") -> None:
+        super().__init__(world, name, broker)
+        self.topics = topics
+        self.instance_id = name if is_static else None
+        self.hand: Held = NOTHING
+        self.slow_until_us = 0
+        self.watch = watch
+        self._news: tuple[Callable[[ConsumerMember], bool], Telling, int] | None = None
+
+    def begin(self) -> None:
+        """A new process of this application lives: a new member joins, and the owner starts its work."""
+        self.starts()
+        self.hand = NOTHING
+        self.beats = Line(self, self.link, self.broker)
+        self.member = ConsumerMember(
+            Settings(
+                group_id=self.group,
+                member_id=f"{self.name}.{self.life}",
+                instance_id=self.instance_id,
+                rebalance_timeout_ms=self.world.scenario.rebalance_ms,
+                poll_limit_ms=self.world.scenario.rebalance_ms,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+            )
+        )
+        self._alarm = Alarm(self, self._rings)
+        self._tick = Tick()
+        self.world.say(self.name, f"begins as {self.member.settings.member_id}")
+        self.tell(Subscribe(self.topics))
+        self.begins_work()
+
+    def die(self, says_goodbye: bool) -> None:
+        """The process is dead. says_goodbye: its connections are closed by its host; otherwise the broker learns nothing."""
+        if not self.is_up:
+            return
+        self.world.say(self.name, "is killed" if says_goodbye else "is lost with its host")
+        self._put_down()
+        for line in (self.beats, self.work):
+            if says_goodbye:
+                line.close()
+            else:
+                line.vanish()
+        self.ends()
+
+    def stop(self) -> None:
+        """The work ends where it is, and the member leaves; the process ends when that is heard, or after a while."""
+        if self.is_up:
+            self.world.say(self.name, "stops")
+            self._put_down()
+            self.later(GOODBYE_MS * 1000, self._ended)
+            self.tell(Leave())
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """The application wants these topics from now on."""
+        self.topics = topics
+        if self.is_up and self.is_working:
+            self.world.say(self.name, f"wants {', '.join(topics)}")
+            self.tell(Subscribe(topics))
+
+    def tell(self, event: Any) -> None:
+        """The member has stepped over `event`, and its actions are under way."""
+        for action in self.member.step(event, self.now()):
+            match action:
+                case Send():
+                    self._send(action)
+                case FindCoordinator():
+                    self._find(action)
+                case Left():
+                    self._ended()
+                    return
+                case Note():
+                    self.world.say(self.name, action.text)
+                case Failed(code, why):
+                    raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
+                case _:
+                    pass
+        self._alarm.set(self.member.wake_at())
+        if self._news is not None and self._news[0](self.member):
+            _, telling, turn = self._news
+            self._news = None
+            telling.goes_on(turn, True)
+
+    def takes(self, life: int, places: Mapping[Place, None]) -> None:
+        """The owner uses exactly these places from now on."""
+        if self.hand[0] != life or self.hand[1] != places:
+            self.hand = (life, dict.fromkeys(places))
+            self.watch.hand_changed(self)
+
+    def work_ms(self, mean_ms: int) -> int:
+        """How long a piece of work takes this time: at most four times the mean, ten times as long while it is slow."""
+        span_ms = 1 + min(int(self.dice.expovariate(1.0) * mean_ms), 4 * mean_ms)
+        return span_ms * 10 if self.world.now_us < self.slow_until_us else span_ms
+
+    def _put_down(self) -> None:
+        self._news = None
+        self.breaks_off()
+        self.takes(0, {})
+
+    def _ended(self) -> None:
+        if self.is_up:
+            self.world.say(self.name, "ends")
+            self._put_down()
+            self.beats.close()
+            self.work.close()
+            self.ends()
+
+    def _rings(self) -> None:
+        wake_ms = self.member.wake_at()
+        if wake_ms is not None and wake_ms <= self.now().mono_ms:
+            self.tell(self._tick)
+        else:
+            self._alarm.set(wake_ms)
+
+    def _send(self, send: Send) -> None:
+        if self.beats.is_busy:
+            self.beats.close()  # a goodbye does not wait for the answer before it
+        self.beats.ask(send.request, HEARTBEAT, send.timeout_ms, lambda answer: self._heard(send.request_id, answer))
+
+    def _heard(self, request_id: int, answer: Any) -> None:
+        if answer is None:
+            self.tell(Unanswered(request_id, "nobody answered"))
+            return
+        code = Code.of(answer.error_code)
+        self.world.say(self.name, f"hears epoch {answer.member_epoch}, {code.name}")
+        self.watch.hears(self, answer.member_epoch, code)
+        self.tell(Answered(request_id, answer))
+
+    def _find(self, find: FindCoordinator) -> None:
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
+        self.beats.ask(request, FIND, REQUEST_TIMEOUT_MS, lambda answer: self._found(find.request_id, answer))
+
+    def _found(self, request_id: int, answer: Any) -> None:
+        if answer is None:
+            self.tell(Unanswered(request_id, "nobody answered"))
+            return
+        code = Code.of(answer.coordinators[0].error_code)
+        self.tell(Found(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
+
+    def question(self, telling: Telling, question: Any, turn: int) -> None:
+        """See Client; also waits for news of the member."""
+        if type(question) is not News:
+            super().question(telling, question, turn)
+        elif question.ready(self.member):
+            self.later(1, telling.goes_on, turn, True)
+        else:
+            self._news = (question.ready, telling, turn)
+            self.later(question.span_ms * 1000, self._no_news, telling, turn)
+
+    def _no_news(self, telling: Telling, turn: int) -> None:
+        if self._news is not None and self._news[1:] == (telling, turn):
+            self._news = None
+            telling.goes_on(turn, False)

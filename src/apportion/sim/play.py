@@ -1,0 +1,176 @@
+"""One history, from the opening of a world to its last law: faults, then calm, then convergence within a bound, then silence."""
+
+from collections.abc import Iterator
+
+from apportion.member.plan import EARLIEST
+from apportion.member.spans import Place
+from apportion.sim.chronicle import Chronicle
+from apportion.sim.faults import befall
+from apportion.sim.outcome import Broken, LawBroken, Outcome
+from apportion.sim.scenario import Scenario
+from apportion.sim.stage import Stage
+from apportion.sim.worker import Worker, starting_of
+from apportion.sim.world import World
+from apportion.store.disk import ROOT
+from apportion.store.memory_disk import MemoryDisk
+
+SLICE_US = 500_000  # how often it is asked whether the world has settled
+
+
+def play(scenario: Scenario, chronicle: Chronicle | None = None) -> Outcome:
+    """What becomes of that world. The first law that breaks ends it; a machine that raises has broken the law no-defect.
+
+    chronicle: gets a line for each thing that happens.
+    """
+    world = World(scenario, chronicle)
+    stage = Stage(world)
+    broken = None
+    try:
+        _play(stage)
+    except LawBroken as law:
+        broken = Broken(law.law, world.now_ms, law.why)
+    except Exception as error:
+        broken = Broken("no-defect", world.now_ms, f"{type(error).__name__}: {error} ({_place(error)})")
+    if broken is not None:
+        world.say("world", f"law broken: {broken}")
+    history = stage.watch.history
+    return Outcome(
+        seed=scenario.seed,
+        steps=world.steps,
+        simulated_ms=world.now_ms,
+        rebalances=history.rebalances,
+        slowest_convergence_ms=history.slowest_convergence_ms,
+        longest_unowned_ms=history.longest_unowned_ms,
+        rows=stage.sink.count,
+        commits=stage.watch.offsets.commits,
+        crashes=stage.broker.crashes,
+        digest=world.digest(*_bytes(stage)),
+        broken=broken,
+    )
+
+
+def _play(stage: Stage) -> None:
+    world, scenario = stage.world, stage.world.scenario
+    stage.opens()
+    for fault in scenario.faults:
+        world.after(fault.at_ms * 1_000, befall, stage, fault)
+    world.run(scenario.duration_ms * 1_000)
+    stage.calm_down()
+    _converge(stage)
+    _be_silent(stage)
+    stage.watch.crashing()
+
+
+def bound_ms(scenario: Scenario) -> int:
+    """How long a calm world may take to settle.
+
+    Members that were lost are found out after a session, and their instances free for others after it; a revocation may wait for
+    the longest batch, which began while all was slow, or for the rebalance timeout; lost requests time out; then a few heartbeats.
+    """
+    longest_batch_ms = 4 * 10 * scenario.batch_ms
+    heartbeats_ms = 12 * scenario.heartbeat_ms
+    return 3 * scenario.session_ms + 2 * scenario.rebalance_ms + longest_batch_ms + heartbeats_ms + 40_000
+
+
+def _converge(stage: Stage) -> None:
+    world = stage.world
+    until_us = world.now_us + bound_ms(world.scenario) * 1_000
+    while (missing := next(_unsettled(stage), None)) is not None:
+        if world.now_us >= until_us:
+            raise LawBroken("converges", f"{bound_ms(world.scenario)} ms after the last fault {missing}.")
+        world.run(world.now_us + SLICE_US)
+
+
+def _be_silent(stage: Stage) -> None:
+    """Nothing is written to the groups' logs while nothing happens."""
+    before = _ends(stage)
+    stage.world.run(stage.world.now_us + (stage.world.scenario.session_ms + 2 * stage.world.scenario.heartbeat_ms) * 1_000)
+    after = _ends(stage)
+    if after != before:
+        raise LawBroken("silent", f"the groups' logs grew from {before} to {after} while nothing happened.")
+    missing = next(_unsettled(stage), None)
+    if missing is not None:
+        raise LawBroken("silent", f"the world had settled, and now {missing}.")
+
+
+def _ends(stage: Stage) -> list[int]:
+    assert stage.broker.node is not None
+    return [partition.log.next_offset for partition, _ in stage.broker.node.shards()]
+
+
+def _unsettled(stage: Stage) -> Iterator[str]:
+    """What is not yet as it shall be."""
+    if not stage.broker.is_listening or stage.broker.node is None:
+        yield "the broker is not up"
+        return
+    if not stage.clerk.is_idle:
+        yield "a topic is still to be made"
+    groups = {group_id: group for _, shard in stage.broker.node.shards() for group_id, group in shard.ledger.groups.items()}
+    wanted: dict[str, list[str]] = {}
+    for each in stage.applications:
+        if not each.is_up or not each.is_working:
+            yield f"{each.name} is not up"
+            continue
+        view = each.member.view()
+        wanted.setdefault(each.group, []).append(view.member_id)
+        if view.target is None or view.target != view.owned or len(each.hand[1]) != len(view.owned):
+            yield f"{each.name} has not what it shall have"
+    for group_id, members in wanted.items():
+        group = groups.get(group_id)
+        if group is None or sorted(group.saved.members) != sorted(members):
+            yield f"group {group_id} has not the members that live"
+        elif not group.has_converged():
+            yield f"group {group_id} has not converged"
+    yield from _unwritten(stage)
+    yield from _uncommitted(stage)
+
+
+def _unwritten(stage: Stage) -> Iterator[str]:
+    """Records of living topics that are not in the sink."""
+    if not any(isinstance(each, Worker) for each in stage.applications):
+        return
+    assert stage.broker.node is not None
+    sink, first = stage.sink, stage.watch.offsets.first
+    for partition in stage.broker.node.partitions():
+        if partition.topic.name not in stage.names:
+            continue
+        place, end = Place(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
+        rows = sink.rows.get(place)
+        begins = rows[0][0] if rows else first.get(place, 0)
+        if begins and starting_of(stage.world.scenario) == EARLIEST:
+            raise LawBroken("sink-once", f"rows [0, {begins}) of {place} are not in the sink.")
+        if (rows[-1][1] if rows else begins) != end:
+            yield f"the sink has not all rows of {place} up to {end}"
+
+
+def _uncommitted(stage: Stage) -> Iterator[str]:
+    """Offsets that the workers' group has not yet stored."""
+    assert stage.broker.node is not None
+    for _, shard in stage.broker.node.shards():
+        offsets = shard.ledger.offsets.get(Worker.group, {})
+        for place, fence in stage.sink.fences.items():
+            value = offsets.get(place.topic, {}).get(place.partition)
+            if offsets and value is not None and value.topic_id == place.topic_id and value.offset != fence:
+                yield f"{place} is in the sink up to {fence} and committed up to {value.offset}"
+
+
+def _bytes(stage: Stage) -> Iterator[bytes]:
+    """What the broker's disk and the sink hold."""
+    yield from _files(stage.broker.disk, ROOT)
+    yield repr(sorted(stage.sink.rows.items())).encode()
+
+
+def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
+    for name in disk.list_dir(directory):
+        path = name if directory == ROOT else f"{directory}/{name}"
+        yield path.encode()
+        yield bytes(disk.view(path, 0, disk.size(path))) if disk.size(path) else b""
+        yield from _files(disk, path)
+
+
+def _place(error: Exception) -> str:
+    """File and line where the error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

@@ -1,0 +1,74 @@
+"""The law of the log: replaying it gives the running coordinator's saved state, also when a cleaner has passed over it.
+
+A second reader follows each log from where it stopped, so the whole log is read once; after a restart it begins anew.
+"""
+
+from collections.abc import Iterable
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.shard import Shard
+from apportion.node.coordinators import stored
+from apportion.node.partitions import Partition
+from apportion.sim.outcome import LawBroken
+from apportion.sim.saved import compacted, difference_or_none, replayed, saved
+from apportion.sim.world import World
+from apportion.topics import Topics
+
+Shards = Iterable[tuple[Partition, Shard]]
+
+
+class Follower:
+    """A shard that knows nothing but the log, up to `next_offset`."""
+
+    __slots__ = ("live", "next_offset", "shard")
+
+    def __init__(self, live: Shard) -> None:
+        self.live = live
+        self.shard = Shard(GroupSettings(), Topics())
+        self.next_offset = 0
+
+    def follow(self, partition: Partition) -> None:
+        """It has read the log to its end."""
+        if self.next_offset < partition.log.next_offset:
+            for record, offset in stored(partition, self.next_offset):
+                self.shard.replay(record, offset)
+            self.next_offset = partition.log.next_offset
+
+
+class Replays:
+    """Followers of all logs. checked_at: the step of the last comparison."""
+
+    def __init__(self, world: World) -> None:
+        self.checked_at = 0
+        self._world = world
+        self._dice = world.dice("log cleaner")
+        self._followers: dict[int, Follower] = {}
+
+    def forget(self) -> None:
+        """The broker has begun anew."""
+        self._followers.clear()
+
+    def check(self, shards: Shards) -> None:
+        """Every shard has saved what its log says."""
+        self.checked_at = self._world.steps
+        for partition, shard in shards:
+            follower = self._followers.get(partition.index)
+            if follower is None or follower.live is not shard:
+                follower = self._followers[partition.index] = Follower(shard)
+            follower.follow(partition)
+            difference = difference_or_none(saved(shard.ledger), saved(follower.shard.ledger))
+            if difference is not None:
+                raise LawBroken("replay-equals-live", difference)
+
+    def check_compacted(self, shards: Shards) -> None:
+        """The same of a log of which some first part was cleaned, with or without its tombstones."""
+        for partition, shard in shards:
+            records = [record for record, _ in stored(partition)]
+            left = compacted(records, self._dice.randint(0, len(records)), self._dice.random() < 0.5)
+            try:
+                ledger = replayed(left)
+            except Exception as error:
+                raise LawBroken("compacted-replay-equals-live", f"the replay stops with {type(error).__name__}: {error}") from error
+            difference = difference_or_none(saved(shard.ledger), saved(ledger))
+            if difference is not None:
+                raise LawBroken("compacted-replay-equals-live", difference)

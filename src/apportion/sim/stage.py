@@ -1,0 +1,102 @@
+"""Everybody who takes part in one world, and how they come and go."""
+
+from apportion.sim.application import Application
+from apportion.sim.broker import Broker
+from apportion.sim.clerk import Clerk, Producer, name_of
+from apportion.sim.network import DOWN, UP
+from apportion.sim.reader import Reader
+from apportion.sim.sink import Sink
+from apportion.sim.watch import Watch
+from apportion.sim.worker import Worker
+from apportion.sim.world import World
+
+
+class Stage:
+    """One world with everybody in it. Nobody lives before `opens`."""
+
+    def __init__(self, world: World) -> None:
+        scenario = world.scenario
+        self.world = world
+        self.sink = Sink()
+        self.watch = Watch(world, {Worker.group: self.sink})
+        self.broker = Broker(world, self.watch.before, self.watch.stepped, self.watch.answers)
+        self.watch.looks_at(self.broker)
+        self.clerk = Clerk(world, self.broker)
+        self.producer = Producer(world, self.broker)
+        self.names = [name_of(index) for index in range(scenario.topics)]
+        self.applications: list[Application] = []
+        for index in range(scenario.members):
+            self._engage(index)
+
+    def _engage(self, index: int) -> None:
+        scenario, is_static = self.world.scenario, index < self.world.scenario.statics
+        topics = tuple(self.names)
+        if index < scenario.workers:
+            worker = Worker(self.world, f"worker{index}", self.broker, topics, is_static, self.watch)
+            worker.writes_to(self.sink, self.watch.offsets.first)
+            self.applications.append(worker)
+        else:
+            self.applications.append(
+                Reader(self.world, f"reader{index - scenario.workers}", self.broker, topics, is_static, self.watch)
+            )
+        self.watch.applications[self.applications[-1].name] = self.applications[-1]
+
+    def opens(self) -> None:
+        """The broker starts, topics are made, and the applications begin one after the other."""
+        self.broker.start()
+        for name in self.names:
+            self.clerk.create(name, self.world.scenario.partitions)
+        self.world.after(50_000, self.producer.begin)
+        dice = self.world.dice("opening")
+        for each in self.applications:
+            self.world.after(dice.randint(0, 3_000_000), each.begin)
+
+    def application(self, number: int) -> Application:
+        """The application of that number."""
+        return self.applications[number % len(self.applications)]
+
+    def crash_broker(self, tear_bytes: int | None, resets: bool) -> None:
+        """The broker is down."""
+        self.watch.crashing()
+        self.broker.crash(tear_bytes, resets)
+
+    def start_broker(self) -> None:
+        """The broker is up."""
+        if not self.broker.is_up:
+            self.broker.start()
+
+    def restart(self, application: Application, away_ms: int) -> None:
+        """The application leaves, and is back after a while."""
+        if application.is_up:
+            application.hear(application.life, application.stop)
+            self.begins_again(application, away_ms)
+
+    def begins_again(self, application: Application, away_ms: int) -> None:
+        """A new process of the application lives after a while, once the old one has ended."""
+        self.world.after(max(1, away_ms) * 1_000, self._begins, application, application.life)
+
+    def _begins(self, application: Application, life: int) -> None:
+        if application.life != life:
+            return  # somebody else has started it
+        if application.is_up:
+            self.begins_again(application, 100)  # it is still stopping, or stands still
+        else:
+            application.begin()
+
+    def calm_down(self) -> None:
+        """No fault lasts: everybody lives, hears and is heard, wants what all want, and works at full speed."""
+        self.world.say("world", "the faults are over")
+        self.start_broker()
+        self.broker.resume(self.broker.life)
+        self.broker.refusals = 0
+        for each in self.applications:
+            for way in (UP, DOWN):
+                each.link.set_cut(way, False)
+            each.link.answers_to_lose = 0
+            each.slow_until_us = 0
+            each.resume(each.life)
+            each.subscribe(tuple(self.names))
+            if isinstance(each, Worker):
+                each.limit = None
+            if not each.is_up:
+                each.begin()

@@ -1,0 +1,298 @@
+"""Looks on, and raises LawBroken at the first step after which a law does not hold. It changes nothing.
+
+A law is a function of state that changes in few places, so it is asked where that state has changed: a group's laws after a step
+that wrote to its log, hands when a hand or a group changed, offsets when one was committed. What was true before is still true.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from apportion.coord.incremental.beat import AWAY, JOINING
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.coord.shard import Shard
+from apportion.errors import Code
+from apportion.machine import Arrived
+from apportion.sim.application import Application
+from apportion.sim.broker import Asked, Broker
+from apportion.sim.history import History
+from apportion.sim.laws import GROUP_LAWS
+from apportion.sim.offsets import Offsets
+from apportion.sim.outcome import LawBroken
+from apportion.sim.replays import Replays
+from apportion.sim.sink import Sink
+from apportion.sim.world import World
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
+REPLAYED_EVERY = 500  # steps
+
+
+class Looked(NamedTuple):
+    """A member as the watch saw it last."""
+
+    epoch: int
+    previous_epoch: int
+    state: State
+    assigned: Any
+    revoking: Any
+    target: Any
+    said: Any
+    since_ms: int  # of the broker's clock, in this hold
+
+    def has_hold_of(self, member: Member) -> bool:
+        """Nothing has happened to what the member holds since."""
+        return (
+            self.assigned is member.assigned
+            and self.revoking is member.revoking
+            and self.epoch == member.epoch
+            and self.previous_epoch == member.previous_epoch
+            and self.state is member.state
+        )
+
+
+class Watch:
+    """Everything that was seen of one world. `applications` is filled by whoever makes them."""
+
+    def __init__(self, world: World, sinks: Mapping[str, Sink]) -> None:
+        self.world = world
+        self.applications: dict[str, Application] = {}
+        self.history = History(world)
+        self.offsets = Offsets(sinks)
+        self._broker: Broker | None = None
+        self._replays = Replays(world)
+        self._seen_logs: dict[int, tuple[Shard, int]] = {}
+        self._members: dict[str, dict[str, Looked]] = {}
+        self._epochs: dict[str, int] = {}
+        self._shown: dict[str, int] = {}  # group -> the highest epoch that anybody was told
+        self._heard_at: dict[str, int] = {}  # member -> when the broker last accepted a heartbeat of it, on its clock
+        self._processed: dict[str, int] = {}  # member -> its heartbeats that the broker has worked off since it last heard anything
+        self._gone: dict[str, None] = {}  # members that the coordinator dismissed, or let be replaced
+        self._told: dict[str, tuple[int, int]] = {}  # member -> life, and the last epoch that it heard in it
+
+    def looks_at(self, broker: Broker) -> None:
+        """This is the broker of the world."""
+        self._broker = broker
+
+    # what the broker does
+
+    def before(self, event: Any) -> None:
+        """The broker is about to step over `event`."""
+        if type(event) is Arrived:
+            self.offsets.before(self._shards(), event.request)
+
+    def stepped(self, event: Any, actions: list[Any]) -> None:
+        """The broker has stepped over `event`; None is its start."""
+        if event is None:
+            self._recovered()
+        if type(event) is Arrived:
+            if type(event.request) is ConsumerGroupHeartbeatRequest:
+                member_id = event.request.member_id
+                self._processed[member_id] = self._processed.get(member_id, 0) + 1
+            self.offsets.after(self._shards(), event.request)
+        self._look(event)
+        if self.world.steps // REPLAYED_EVERY != self._replays.checked_at // REPLAYED_EVERY:
+            self._replays.check(self._node_shards())
+
+    def answers(self, asked: Asked, body: Any) -> None:
+        """The broker lets an answer go: from now on it has been seen."""
+        request = asked.request
+        self.offsets.answered(self._topics(), request, body)
+        if type(request) is not ConsumerGroupHeartbeatRequest:
+            return
+        member_id, code = request.member_id, Code.of(body.error_code)
+        if code is Code.NONE:
+            self._shown[request.group_id] = max(self._shown.get(request.group_id, 0), body.member_epoch)
+            self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), self._mono_ms() - self._ago_ms(asked))
+            self._check_subscribed(request, body)
+        elif code in FENCED and request.member_epoch > 0:
+            self._check_fenced(request, code)
+
+    def crashing(self) -> None:
+        """The broker is about to lose its memory: what it knows is what its log says."""
+        self._replays.check(self._node_shards())
+        self._replays.check_compacted(self._node_shards())
+
+    def hears(self, application: Application, epoch: int, code: Code) -> None:
+        """An application's member has an answer in its hands."""
+        member_id = application.member.settings.member_id
+        self._processed[member_id] = 0
+        if code is not Code.NONE or epoch < 0:
+            return
+        life = application.member.view().lives
+        before = self._told.get(member_id)
+        if before is not None and before[0] == life and epoch < before[1]:
+            raise LawBroken("epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}.")
+        self._told[member_id] = (life, epoch)
+
+    def hand_changed(self, application: Application) -> None:
+        """An owner uses other places than before."""
+        self.history.hand_changed(application.group, self.applications.values())
+        group = self._group_or_none(application.group)
+        if group is not None:
+            self._check_hand(group, application)
+
+    # groups
+
+    def _look(self, event: Any) -> None:
+        """Groups whose log has grown are as the laws want them."""
+        for partition, shard in self._node_shards():
+            end = partition.log.next_offset
+            seen = self._seen_logs.get(partition.index)
+            if seen is None or seen[0] is not shard or seen[1] != end:
+                self._seen_logs[partition.index] = (shard, end)
+                if seen is not None and seen[0] is not shard:
+                    self._rebuilt([shard])  # the disk refused what it had written
+                for group in shard.ledger.groups.values():
+                    self._look_at(group, shard, event)
+
+    def _look_at(self, group: IncrementalGroup, shard: Shard, event: Any) -> None:
+        before = self._members.get(group.group_id, {})
+        after = {name: self._looked(member, before.get(name)) for name, member in group.saved.members.items()}
+        is_same = len(after) == len(before) and all(before.get(name) is now for name, now in after.items())
+        if is_same and self._epochs.get(group.group_id) == group.saved.epoch:
+            return
+        for law, check in GROUP_LAWS.items():
+            for why in check(group, shard.topics):
+                raise LawBroken(law, f"group {group.group_id}: {why}")
+        self._check_epochs(group, before, after)
+        for name in before:
+            if name not in after:
+                self._check_gone(group, name, before[name], event)
+                self._gone[name] = None
+        for name in after:
+            if name not in before:
+                self._gone.pop(name, None)
+        self._members[group.group_id] = after
+        self.history.group_changed(group, group.saved.epoch - self._epochs.get(group.group_id, 0))
+        self._epochs[group.group_id] = group.saved.epoch
+        for application in self.applications.values():
+            if application.group == group.group_id:
+                self._check_hand(group, application)
+
+    def _looked(self, member: Member, before: Looked | None) -> Looked:
+        is_held = before is not None and before.has_hold_of(member)
+        if before is not None and is_held and before.target is member.target and before.said is member.said:
+            return before
+        since_ms = before.since_ms if before is not None and is_held else self._mono_ms()
+        return Looked(
+            member.epoch,
+            member.previous_epoch,
+            member.state,
+            member.assigned,
+            member.revoking,
+            member.target,
+            member.said,
+            since_ms,
+        )
+
+    def _check_epochs(self, group: IncrementalGroup, before: Mapping[str, Looked], after: Mapping[str, Looked]) -> None:
+        name, epoch = group.group_id, group.saved.epoch
+        if epoch < self._shown.get(name, 0):
+            raise LawBroken("epochs-never-back", f"group {name} is at epoch {epoch}, but told {self._shown[name]} to somebody.")
+        for member_id, now in after.items():
+            old = before.get(member_id)
+            if old is not None and now.epoch < old.epoch and now.epoch not in (AWAY, JOINING):
+                raise LawBroken("epochs-never-back", f"{member_id} went from epoch {old.epoch} back to {now.epoch}.")
+
+    def _check_gone(self, group: IncrementalGroup, member_id: str, last: Looked, event: Any) -> None:
+        """A member goes because it said so, because another took its place, or because it was silent or slow for long enough."""
+        if type(event) is Arrived and type(event.request) is ConsumerGroupHeartbeatRequest:
+            request = event.request
+            if request.member_epoch < 0 or (request.instance_id is not None and request.instance_id == last.said.instance_id):
+                return
+        scenario, now_ms = self.world.scenario, self._mono_ms()
+        silent_ms = now_ms - self._heard_at.get(member_id, 0)
+        if silent_ms >= scenario.session_ms:
+            return
+        if last.state is State.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
+            return
+        raise LawBroken("gone-with-cause", f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.")
+
+    def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
+        """A member that lost one answer at the most, and was not dismissed, is not fenced."""
+        member_id = request.member_id
+        if member_id not in self._gone and self._processed.get(member_id, 0) <= 2 and member_id in self._told:
+            raise LawBroken("fenced-with-cause", f"{member_id} at epoch {request.member_epoch} was answered {code.name}.")
+
+    def _check_subscribed(self, request: ConsumerGroupHeartbeatRequest, body: Any) -> None:
+        """Nobody is given a topic that it does not want, as far as it has said."""
+        if body.assignment is None or request.subscribed_topic_names is None:
+            return
+        wanted = request.subscribed_topic_names
+        for parts in body.assignment.topic_partitions:
+            topic = self._topics().with_id(bytes(parts.topic_id))
+            if topic is not None and topic.name not in wanted:
+                raise LawBroken("subscribed-only", f"{request.member_id} wants {', '.join(wanted)} and was given {topic.name}.")
+
+    # hands
+
+    def _check_hand(self, group: IncrementalGroup, application: Application) -> None:
+        """What the owner of a live member uses is the member's: nobody else can have it.
+
+        A member that was dismissed may not know it yet: what such an owner does, the sink and the coordinator refuse.
+        """
+        life, places = application.hand
+        if not places or not application.is_up:
+            return
+        view = application.member.view()
+        member_id = view.member_id
+        if life != view.lives or member_id in self._gone or view.epoch <= 0:
+            return
+        saved = group.saved
+        if member_id not in saved.members:
+            return
+        for place in places:
+            holder = saved.holders.holder_or_none(saved.units.unit(place.topic_id, place.partition))
+            if holder != member_id:
+                raise LawBroken("no-two-hands", f"{member_id} uses {place}, which the group says {holder or 'nobody'} has.")
+
+    # what is looked at
+
+    def _recovered(self) -> None:
+        """A new life of the broker: its shards know what their logs say."""
+        self._seen_logs.clear()
+        self._replays.forget()
+        self._rebuilt(self._shards())
+        for group_id, epoch in self._shown.items():
+            if self._group_or_none(group_id) is None:
+                raise LawBroken("epochs-never-back", f"group {group_id} is no more; somebody was told epoch {epoch} of it.")
+
+    def _rebuilt(self, shards: list[Shard]) -> None:
+        """These shards were made anew: every timer begins again, and what somebody was shown is still so."""
+        now_ms = self._mono_ms()
+        for shard in shards:
+            for group in shard.ledger.groups.values():
+                before = self._members.get(group.group_id, {})
+                self._members[group.group_id] = {name: self._looked(member, None) for name, member in group.saved.members.items()}
+                self._gone.update(dict.fromkeys(name for name in before if name not in group.saved.members))
+                self._epochs[group.group_id] = group.saved.epoch
+                self._heard_at.update(dict.fromkeys(group.saved.members, now_ms))
+                self._check_epochs(group, {}, {})
+        assert self._broker is not None and self._broker.node is not None
+        self.offsets.recovered(self._shards(), self._broker.node)
+
+    def _ago_ms(self, asked: Asked) -> int:
+        return (self.world.now_us - asked.since_us) // 1000 + 1
+
+    def _mono_ms(self) -> int:
+        assert self._broker is not None
+        return self._broker.now().mono_ms
+
+    def _topics(self) -> Any:
+        assert self._broker is not None and self._broker.node is not None
+        return self._broker.node.topics
+
+    def _node_shards(self) -> Iterable[tuple[Any, Shard]]:
+        assert self._broker is not None
+        return () if self._broker.node is None else self._broker.node.shards()
+
+    def _shards(self) -> list[Shard]:
+        return [shard for _, shard in self._node_shards()]
+
+    def _group_or_none(self, group_id: str) -> IncrementalGroup | None:
+        for _, shard in self._node_shards():
+            group = shard.ledger.groups.get(group_id)
+            if group is not None:
+                return group
+        return None
