@@ -1,9 +1,62 @@
 """Settings are checked by Kafka's rules, and groups go to the shard that Kafka would choose."""
 
+import re
+from dataclasses import asdict
+
 import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.placement import shard_of
+
+
+def test_the_defaults_are_kafkas_but_for_what_settles_faster():
+    assert asdict(GroupSettings()) == {
+        "group_consumer_session_timeout_ms": 45_000,
+        "group_consumer_min_session_timeout_ms": 1_000,  # Kafka: 45 s
+        "group_consumer_max_session_timeout_ms": 60_000,
+        "group_consumer_heartbeat_interval_ms": 1_000,  # Kafka: 5 s
+        "group_consumer_min_heartbeat_interval_ms": 100,  # Kafka: 5 s
+        "group_consumer_max_heartbeat_interval_ms": 15_000,
+        "group_consumer_max_size": 2**31 - 1,
+        "group_consumer_assignors": ("uniform", "range"),
+        "offset_metadata_max_bytes": 4_096,
+        "apportion_consumer_unsettled_heartbeat_interval_ms": 500,  # ours
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("group_consumer_session_timeout_ms", 1),
+        ("group_consumer_min_session_timeout_ms", 1),
+        ("group_consumer_max_session_timeout_ms", 1),
+        ("group_consumer_heartbeat_interval_ms", 1),
+        ("group_consumer_min_heartbeat_interval_ms", 1),
+        ("group_consumer_max_heartbeat_interval_ms", 1),
+        ("group_consumer_max_size", 1),
+        ("offset_metadata_max_bytes", 0),
+        ("apportion_consumer_unsettled_heartbeat_interval_ms", 1),
+    ],
+)
+def test_below_its_smallest_value_a_setting_is_refused(name, least):
+    with pytest.raises(ValueError, match=f"^{re.escape(name.replace('_', '.'))} must be at least {least}, not {least - 1}.$"):
+        GroupSettings(**{name: least - 1})
+
+
+def test_the_smallest_values_go_together():
+    interval = "group_consumer_{}heartbeat_interval_ms"
+    session = "group_consumer_{}session_timeout_ms"
+    said = {
+        **{interval.format(which): 1 for which in ("", "min_", "max_")},
+        session.format("min_"): 1,
+        session.format(""): 2,
+        session.format("max_"): 2,
+        "group_consumer_max_size": 1,
+        "offset_metadata_max_bytes": 0,
+        "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
+    }
+    settings = asdict(GroupSettings(**said))
+    assert {name: settings[name] for name in said} == said
 
 
 def test_an_assignor_may_be_named_as_kafka_names_its_class():
@@ -28,6 +81,10 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class():
             "group.consumer.heartbeat.interval.ms (1000) must be below group.consumer.session.timeout.ms (1000).",
         ),
         ({"group_consumer_assignors": ()}, "group.consumer.assignors must name at least one assignor."),
+        (
+            {"group_consumer_session_timeout_ms": 60_001},
+            "group.consumer.session.timeout.ms (60001) must not be above group.consumer.max.session.timeout.ms (60000).",
+        ),
         ({"group_consumer_assignors": ("uniform", "uniform")}, "group.consumer.assignors must name each assignor once."),
         (
             {"group_consumer_assignors": ("sticky",)},
