@@ -137,7 +137,7 @@ class Tree:
 
 def _failed_test(output: str, errors: str) -> Finding:
     """The first test that failed, as pytest names it."""
-    named = [line.split(" ")[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    named = [line.split(" ", 1)[1].split(" - ")[0] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     last = [line for line in (output + errors).splitlines() if line.strip()]
     return {"what": named[0] if named else f"its import ({last[-1].strip() if last else 'nothing said'})"}
 
