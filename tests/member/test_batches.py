@@ -147,6 +147,14 @@ def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
     assert Committed((P1,), 1) in there.asked
 
 
+def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(there):
+    mine, first = working(there, P0)
+    there.sees(target=held(P0, P1))
+    there.attempt(mine.next(first, 5))
+    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 10), P1: (0, 10)})
+    assert there.asked == [Look(), Named(held(P0, P1)), Committed((P1,), 1), Starts((P0, P1)), Ends((P0, P1))]
+
+
 def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(there):
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0))
@@ -265,15 +273,19 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
     mine = batches(topics=("t", "u"), fail_on_data_loss=False)
     first = there.attempt(mine.next(NOTHING, None))
     there.topics = there.topics.without("t")
-    there.sees(target=held(other))
-    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID)}
-    assert there.attempt(mine.next(first, None)) == span("c", {other: (20, 20)})
-    assert there.asked[1:5] == [
+    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
+    with pytest.raises(NobodyAnswered):
+        there.attempt(mine.next(first, None))
+    assert there.asked == [
+        Look(),
         Commit({P0: 10, other: 20}, 1),
         Existing(("t", "u")),
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
         Commit({other: 20}, 1),
+        Named(held(P0, other)),  # the group has not heard of it yet
     ]
+    assert mine.held == Held(1, {other: None})
+    assert there.attempt(mine.next(first, None)) == span("c", {other: (20, 20)})
 
 
 def test_offsets_deleted_unread_are_data_loss(there):
@@ -325,8 +337,11 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(th
     with pytest.raises(ShareAwaited):
         there.attempt(restarted.next(previous, None))
     assert there.asked[-2:] == [Look(), Share()]
-    there.now_ms = 1_000 + SESSION_MS + GRACE_MS
+    there.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
     there.sees(last_accepted_ms=there.now_ms)
+    with pytest.raises(ShareAwaited):
+        there.attempt(restarted.next(previous, None))
+    there.now_ms += 1
     assert there.attempt(restarted.next(previous, None)) == span("c", {P0: (10, 10)})
     assert there.asked[1:4] == [Named(held(P0)), Look(), Existing(("t",))]
 
@@ -337,11 +352,9 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     there.stood = described(P0, P1, given=(P0,))
     with pytest.raises(ShareAwaited):
         there.attempt(mine.await_share(1_001))
-    assert there.attempt(mine.await_share(1_000)) is None
-    assert there.asked == [Look()]
+    assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [Look()])
     there.stood = described(P0)
-    assert there.attempt(mine.await_share(1_001)) is None
-    assert there.asked == [Look(), Share()]
+    assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [Look(), Share()])
 
 
 @pytest.mark.parametrize(
