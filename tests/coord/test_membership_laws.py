@@ -125,6 +125,14 @@ class Membership(RuleBasedStateMachine):
         if client := self.pick(which):
             client.epoch, client.owned, client.is_news = 0, [], True
 
+    @rule(which=st.integers(0, 3), instance=st.integers(0, 2))
+    def take_place(self, which, instance):
+        """A client begins again under its id as an instance that may be its own, nobody's, or another's."""
+        if client := self.pick(which):
+            client.epoch, client.owned, client.is_news = 0, [], True
+            client.instance_id = f"i{instance}"
+            self.say(client)
+
     @rule(elapsed_ms=st.sampled_from([100, REBALANCE_MS, SESSION_MS]))
     def wait(self, elapsed_ms):
         self.world.advance(elapsed_ms)

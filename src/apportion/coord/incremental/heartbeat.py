@@ -49,16 +49,21 @@ def heartbeat(turn: Turn, beat: Beat) -> Verdict:
 
 
 def enroll(turn: Turn, beat: Beat, admission: Admission) -> bool:
-    """The member is in the group with all that it has said; True if that changes who may get what."""
+    """The member is in the group with all that it has said; True if that changes who may get what.
+
+    So does a member that takes over another's place beside its own: what it had is to be given away.
+    """
     member, predecessor = admission
     known = member or predecessor
     said = merged(UNSAID if known is None else known.said, beat)
     before = () if known is None else known.said.subscribed_topic_names
+    leaves_own_place = False
     if predecessor is not None:
+        leaves_own_place = beat.member_id in turn.ledger.groups[beat.group_id].saved.members
         take_over(turn, beat, predecessor, said)
     elif member is None or said is not member.said:
         turn.emit(records.member(beat.group_id, beat.member_id, said))
-    return said.subscribed_topic_names != before
+    return leaves_own_place or said.subscribed_topic_names != before
 
 
 def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMemberMetadataValue) -> None:
