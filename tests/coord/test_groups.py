@@ -1,5 +1,6 @@
 """What makes a group's epoch grow, who votes, which interval members are told, how long they may be silent."""
 
+import pytest
 from coordworld import HERE, World, parts, said, topic_id, topics
 
 from apportion.coord.config import GroupSettings
@@ -42,6 +43,26 @@ def test_only_what_a_member_subscribes_to_bumps_the_epoch():
     assert world.beat("a", 2, subscribed_topic_names=("foo", "bar", "foo"), caller=HERE).member_epoch == 3
     assert world.beat("a", 3, subscribed_topic_names=("bar", "foo")).member_epoch == 3
     assert epochs(world) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("anew", "kept"),
+    [
+        ({"rack_id": "r"}, {"rack_id": "r"}),
+        ({"rebalance_timeout_ms": 7}, {"rebalance_timeout_ms": 7}),
+        ({"server_assignor": "range"}, {"server_assignor": "range"}),
+        ({"caller": Caller("new", HERE.host)}, {"client_id": "new"}),
+        ({"caller": Caller(HERE.client_id, "/10.0.0.1")}, {"client_host": "/10.0.0.1"}),
+    ],
+)
+def test_each_thing_that_a_member_says_anew_is_remembered(anew, kept):
+    world = World()
+    world.join("a")
+    world.beat("a", 2, **anew)
+    assert world.log[-1] == (ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said(**kept))
+    written = len(world.log)
+    world.beat("a", 2, **anew)
+    assert len(world.log) == written
 
 
 def test_a_member_without_topics_joins_without_a_new_epoch():
@@ -178,5 +199,6 @@ def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor
 
 
 def test_a_made_up_id_never_begins_with_a_dash():
-    assert new_member_id(bytes(16)) == "A" * 22
-    assert new_member_id(b"\xfb" + bytes(15)) == "e" + new_member_id(b"\xfb" + bytes(15))[1:]
+    rest = bytes(range(1, 16))
+    assert new_member_id(b"\x01" + rest) == "AQECAwQFBgcICQoLDA0ODw"
+    assert new_member_id(b"\xfb" + rest) == new_member_id(b"\x7b" + rest) == "ewECAwQFBgcICQoLDA0ODw"

@@ -4,7 +4,6 @@ import pytest
 from coordworld import World, parts, through_bytes
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import new_member_id
 from apportion.coord.incremental.reconcile import State
 from apportion.coord.records import Record
 from apportion.errors import Code
@@ -92,12 +91,6 @@ def test_only_a_joining_member_of_version_0_may_come_without_an_id(epoch):
     made = world.join("", version=0)
     assert (made.member_epoch, len(made.member_id)) == (2, 22)
     assert world.join("", version=1).error_code == Code.INVALID_REQUEST
-
-
-def test_an_id_that_is_made_here_never_begins_with_a_dash():
-    rest = bytes(range(1, 16))
-    assert new_member_id(b"\x01" + rest) == "AQECAwQFBgcICQoLDA0ODw"
-    assert new_member_id(b"\xfb" + rest) == new_member_id(b"\x7b" + rest) == "ewECAwQFBgcICQoLDA0ODw"
 
 
 def test_an_empty_expression_is_no_expression():

@@ -1,0 +1,98 @@
+"""Logs not written just so by us: of Kafkas that kept no epochs, with lists that do not match, tombstones left by compaction."""
+
+import pytest
+from coordworld import World, picture, recovered, said, topic_id
+
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.records import Record
+from apportion.wire.messages import group_records as kept
+from apportion.wire.messages.group_records import TopicPartitions
+
+MEMBER = Record(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
+HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
+TARGET_KEY = kept.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="a")
+ASSIGNMENT_KEY = kept.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
+
+
+def hold(*assigned, revoking=(), epoch=7):
+    """The record of what member a has, at that epoch."""
+    return Record(
+        HOLD_KEY,
+        kept.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=epoch,
+            previous_member_epoch=epoch - 1,
+            state=int(State.STABLE),
+            assigned_partitions=assigned,
+            partitions_pending_revocation=tuple(revoking),
+        ),
+    )
+
+
+def some(topic, partitions, epochs=None):
+    """Partitions of a topic with the epochs at which they were given, if the writer kept them."""
+    return TopicPartitions(topic_id=topic_id(topic), partitions=partitions, assignment_epochs=epochs)
+
+
+def group_of(*log):
+    """The picture of the group that this log leaves."""
+    return picture(recovered(log, World().shard))["groups"]["g"]
+
+
+def places(epochs):
+    """The same epochs by topic id and partition."""
+    return {(topic_id(topic), partition): epoch for (topic, partition), epoch in epochs.items()}
+
+
+@pytest.mark.parametrize(
+    ("assigned", "epochs"),
+    [
+        ([some("foo", (0, 2))], {("foo", 0): 7, ("foo", 2): 7}),
+        ([some("foo", (0, 2), (3, 5))], {("foo", 0): 3, ("foo", 2): 5}),
+        ([some("foo", (0, 2)), some("bar", (1,), (4,))], {("foo", 0): 7, ("foo", 2): 7, ("bar", 1): 4}),
+        ([some("foo", (0, 2), (3,)), some("bar", (1,), (4,))], {("foo", 0): 7, ("foo", 2): 7, ("bar", 1): 4}),
+        ([some("foo", (0, 2), (3, 4, 5))], {("foo", 0): 7, ("foo", 2): 7}),
+        ([], {}),
+    ],
+)
+def test_a_partition_without_a_known_epoch_was_given_at_the_members_own(assigned, epochs):
+    group = group_of(MEMBER, hold(*assigned))
+    assert group["members"]["a"]["assigned"] == places(epochs)
+    assert group["held"] == dict.fromkeys(places(epochs), "a")
+
+
+def test_what_a_member_has_to_give_up_is_held_too():
+    group = group_of(MEMBER, hold(some("foo", (0,)), revoking=[some("foo", (1,)), some("bar", (0,))]))
+    assert group["members"]["a"]["revoking"] == places({("foo", 1): 7, ("bar", 0): 7})
+    assert group["held"] == dict.fromkeys(places({("foo", 0): 7, ("foo", 1): 7, ("bar", 0): 7}), "a")
+
+
+def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch():
+    group = group_of(MEMBER, hold(some("foo", (0,))), Record(HOLD_KEY, None))
+    facts = group["members"]["a"]
+    assert [facts[name] for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")] == [-1, -1, State.STABLE, {}, {}]
+    assert (group["held"], group["settled_at"]) == ({}, {-1: 1})
+
+
+def test_targets_that_were_taken_back_are_no_targets():
+    log = [
+        MEMBER,
+        Record(ASSIGNMENT_KEY, kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7)),
+        Record(TARGET_KEY, kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(some("foo", (1, 2)),))),
+    ]
+    before, after = group_of(*log), group_of(*log, Record(TARGET_KEY, None), Record(ASSIGNMENT_KEY, None))
+    assert (before["assignment_epoch"], before["members"]["a"]["target"]) == (7, [(topic_id("foo"), 1), (topic_id("foo"), 2)])
+    assert (after["assignment_epoch"], after["members"]["a"]["target"]) == (-1, None)
+
+
+def test_a_tombstone_of_what_is_not_there_makes_no_group():
+    keys = [MEMBER.key, HOLD_KEY, TARGET_KEY, ASSIGNMENT_KEY, kept.ConsumerGroupMetadataKey(group_id="g")]
+    log = [Record(key, None) for key in keys]
+    assert picture(recovered(log, World().shard)) == {"groups": {}, "offsets": {}}
+
+
+def test_a_member_that_says_other_things_is_counted_for_those_alone():
+    other = Record(MEMBER.key, said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"))
+    again = Record(MEMBER.key, said(subscribed_topic_names=("bar",)))
+    facts = ("subscribers", "votes", "instances")
+    assert [group_of(MEMBER, other)[fact] for fact in facts] == [{"foo": 1, "bar": 1}, {"range": 1}, {"i": "a"}]
+    assert [group_of(MEMBER, other, again)[fact] for fact in facts] == [{"bar": 1}, {}, {}]
