@@ -80,3 +80,8 @@ def told_then_never_ends(scenario, chronicle=None):
     if scenario.seed:
         print("seed 0 was played\nseed 1 is being played", file=sys.stderr, flush=True)
     return never_ends(scenario)
+
+
+def never_ends_at_seven(scenario, chronicle=None):
+    """Seed 7 is played for ever."""
+    return never_ends(scenario) if scenario.seed == 7 else outcome(scenario.seed)

@@ -59,6 +59,12 @@ class Unreadable:
         return (int, ("no number",))
 
 
+def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on():
+    found = by_seed(outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, patience_s=2))
+    assert found.pop(7).broken == Broken("ends", 0, "it was still being played after 2 real seconds")
+    assert found == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
+
+
 def test_no_seeds_have_no_outcomes():
     assert list(outcomes([], 2, Draw(), stand_in.holds)) == []
 

@@ -15,8 +15,9 @@ from apportion.cli.sim_fleet import BROKEN, play_here, play_on_spark
 from apportion.cli.sim_picture import picture
 from apportion.cli.sim_wish import Wish, numbers_of, refuse_contradictions
 from apportion.sim.chronicle import Chronicle
-from apportion.sim.fleet import NoProcess, Play, the_simulator
+from apportion.sim.fleet import NoProcess, Play
 from apportion.sim.outcome import Outcome
+from apportion.sim.play import play
 from apportion.sim.scenario import Fault, Scenario, ScenarioRefused
 from apportion.sim.shrink import shortest
 
@@ -25,7 +26,7 @@ LAST_LINES = 200
 PIPED_WIDTH = 160
 
 
-def run(wish: Wish, play: Play | None = None) -> int:
+def run(wish: Wish, play: Play = play) -> int:
     """What was wished for is on stdout; the exit code. play: in the place of the real simulator."""
     try:
         refuse_contradictions(wish)
@@ -47,7 +48,7 @@ def _console() -> Console:
 # One history
 
 
-def _show(wish: Wish, seed: int, play: Play | None) -> int:
+def _show(wish: Wish, seed: int, play: Play) -> int:
     scenario = wish.draw.scenario(seed)
     kept = None if wish.only_faults is None else numbers_of(wish.only_faults, scenario)
     if kept is not None:
@@ -55,7 +56,7 @@ def _show(wish: Wish, seed: int, play: Play | None) -> int:
     try:
         with wish.trace.open("w") if wish.trace else nullcontext() as file:
             chronicle = Chronicle() if file or not wish.as_json else None
-            outcome = (play or the_simulator())(scenario, chronicle)
+            outcome = play(scenario, chronicle)
             if file and chronicle:
                 file.writelines(f"{line}\n" for line in chronicle.lines)
     except OSError as error:
@@ -137,7 +138,7 @@ def _verdict(outcome: Outcome) -> Text:
 # The fewest faults
 
 
-def _shrink(wish: Wish, seed: int, play: Play | None) -> int:
+def _shrink(wish: Wish, seed: int, play: Play) -> int:
     scenario = wish.draw.scenario(seed)
     with Console(stderr=True).status(f"leaving out faults of seed {seed}") if sys.stderr.isatty() else nullcontext():
         shrunk = shortest(scenario, play)

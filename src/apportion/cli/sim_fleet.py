@@ -33,7 +33,7 @@ class Failure(NamedTuple):
     broken: Broken
 
 
-def play_here(wish: Wish, play: Play | None = None) -> int:
+def play_here(wish: Wish, play: Play) -> int:
     """The seeds are played in processes of this machine, and told; the exit code. After Ctrl-C those that were played are told."""
     runs, first = wish.runs or 1, wish.first or 0
     figures, failures, stopped = Figures(), list[Failure](), False
@@ -57,7 +57,7 @@ def play_here(wish: Wish, play: Play | None = None) -> int:
     return INTERRUPTED if stopped else BROKEN if failures else 0
 
 
-def play_on_spark(wish: Wish, play: Play | None = None) -> int:
+def play_on_spark(wish: Wish, play: Play) -> int:
     """The seeds are played on the Spark master of the wish, summed up in a table, and told; the exit code."""
     try:
         from apportion.spark import seeds as spread

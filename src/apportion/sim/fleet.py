@@ -9,10 +9,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.connection import Connection, wait
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 from apportion.sim.chronicle import Chronicle
 from apportion.sim.outcome import Broken, Outcome
+from apportion.sim.play import play
 from apportion.sim.scenario import Scenario, drawn
 
 
@@ -24,8 +26,10 @@ class Play(Protocol):
 
 
 DEFECT = "no-defect"  # the law that breaks where the simulator itself raises
-LIVES = "process-lives"  # ... and where the process that played the seed died
-PATIENCE_S = 5
+LIVES = "process-lives"  # ... where the process that played the seed died
+ENDS = "ends"  # ... and where it was still at it after PATIENCE_S
+PATIENCE_S = 300  # real seconds; a seed of the usual size takes a fraction of one
+END_S = 5
 
 
 class NoProcess(RuntimeError):
@@ -79,21 +83,13 @@ class Figures(NamedTuple):
         )
 
 
-def the_simulator() -> Play:
-    """The real `play`."""
-    from apportion.sim.play import play
-
-    return play
-
-
 def nothing(seed: int, law: str, why: str) -> Outcome:
     """The outcome of a seed of which nothing is known but why."""
     return Outcome(seed, 0, 0, 0, 0, 0, 0, 0, 0, "", Broken(law, 0, why))
 
 
-def played(seed: int, draw: Draw, play: Play | None = None) -> Outcome:
+def played(seed: int, draw: Draw, play: Play = play) -> Outcome:
     """The outcome of one seed. What the simulator itself raises is a law that broke, so that the other seeds go on."""
-    play = play or the_simulator()
     try:
         return play(draw.scenario(seed))
     except Exception as error:
@@ -105,22 +101,27 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def outcomes(seeds: Iterable[int], jobs: int, draw: Draw, play: Play | None = None) -> Generator[Outcome, None, None]:
+def outcomes(
+    seeds: Iterable[int], jobs: int, draw: Draw, play: Play = play, patience_s: float = PATIENCE_S
+) -> Generator[Outcome, None, None]:
     """An outcome for each seed, in the order in which they are known; seeds are begun in the order given.
 
     Close it (or leave the loop by an exception) and the processes are gone. A process that dies costs the one seed that it
-    played, which breaks the law LIVES. play: must be importable by name in another process. NoProcess where none can start.
+    played, which breaks the law LIVES; one that plays a seed for longer than `patience_s` is ended, and the seed breaks ENDS.
+    play: must be importable by name in another process. NoProcess where none can start.
     """
     waiting = iter(seeds)
     crew: dict[Connection, _Player] = {}
     try:
         for seed in islice(waiting, jobs):
-            player = _Player(draw, play, seed)
+            player = _Player(draw, play, seed, patience_s)
             crew[player.pipe] = player
         while crew:
-            for pipe in wait(list(crew)):
+            ready = wait(list(crew), timeout=min(player.until_s for player in crew.values()) - monotonic())
+            late = [pipe for pipe, player in crew.items() if player.until_s <= monotonic() and pipe not in ready]
+            for pipe in (*ready, *late):
                 player = crew[pipe]  # type: ignore[index]
-                outcome = player.outcome_or_none()
+                outcome = player.given_up() if pipe in late else player.outcome_or_none()
                 if outcome is None:
                     continue
                 following = next(waiting, None)
@@ -130,7 +131,7 @@ def outcomes(seeds: Iterable[int], jobs: int, draw: Draw, play: Play | None = No
                     player.end()
                     del crew[player.pipe]
                     if following is not None:
-                        player = _Player(draw, play, following)
+                        player = _Player(draw, play, following, patience_s)
                         crew[player.pipe] = player
                 yield outcome
     finally:
@@ -141,11 +142,12 @@ def outcomes(seeds: Iterable[int], jobs: int, draw: Draw, play: Play | None = No
 class _Player:
     """One process that plays one seed after the other."""
 
-    def __init__(self, draw: Draw, play: Play | None, seed: int) -> None:
+    def __init__(self, draw: Draw, play: Play, seed: int, patience_s: float) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.pipe, theirs = spawn.Pipe()
         self.lives = True
         self._started = False
+        self._patience_s = patience_s
         self._process = spawn.Process(target=_play_on, args=(theirs, draw, play), daemon=True)
         with _interrupts_ignored():  # Ctrl-C goes to every process of a terminal; this one's parent ends it
             self._process.start()
@@ -155,6 +157,7 @@ class _Player:
     def give(self, seed: int) -> None:
         """The process has the seed to play, or is dead, which `outcome_or_none` then tells."""
         self._seed = seed
+        self.until_s = monotonic() + (self._patience_s if self._started else PATIENCE_S)
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(seed)
 
@@ -163,26 +166,33 @@ class _Player:
         try:
             said: Outcome | None = self.pipe.recv()
         except (EOFError, OSError):
-            self._process.join(PATIENCE_S)
+            self._process.join(END_S)
             if not self._started:
                 raise NoProcess(f"no process could be started to play in: it {self._end()}.") from None
             self.lives = False
             return nothing(self._seed, LIVES, f"the process that played it {self._end()}")
-        self._started = True
+        if not self._started:
+            self._started = True
+            self.until_s = monotonic() + self._patience_s
         return said
+
+    def given_up(self) -> Outcome:
+        """The outcome of a seed whose end nobody waits for; the process is of no more use."""
+        self.lives = False
+        return nothing(self._seed, ENDS, f"it was still being played after {self._patience_s:g} real seconds")
 
     def end(self) -> None:
         """The process is gone."""
         self.pipe.close()
         self._process.terminate()
-        self._process.join(PATIENCE_S)
+        self._process.join(END_S)
 
     def _end(self) -> str:
         code = self._process.exitcode
         return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
 
 
-def _play_on(pipe: Connection, draw: Draw, play: Play | None) -> None:
+def _play_on(pipe: Connection, draw: Draw, play: Play) -> None:
     """Play every seed that comes through the pipe, until it is closed."""
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send(None)

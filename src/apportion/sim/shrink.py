@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from apportion.sim.fleet import Play, the_simulator
+from apportion.sim.fleet import Play
 from apportion.sim.outcome import Outcome
+from apportion.sim.play import play
 from apportion.sim.scenario import Scenario
 
 Kept = tuple[int, ...]
@@ -19,12 +20,11 @@ class Shrunk(NamedTuple):
     plays: int
 
 
-def shortest(scenario: Scenario, play: Play | None = None) -> Shrunk | None:
+def shortest(scenario: Scenario, play: Play = play) -> Shrunk | None:
     """The fewest faults that break the same law, where none can be left out; None where the scenario holds.
 
     The same law may break in another way than before: what is found is a failure of its own, and the easier one to read.
     """
-    play = play or the_simulator()
     whole = play(scenario)
     if whole.broken is None:
         return None

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from apportion.sim.fleet import Draw, Play, played
 from apportion.sim.outcome import Outcome
+from apportion.sim.play import play
 from apportion.sim.scenario import ScenarioRefused
 
 HOLDS = "holds"
@@ -49,7 +50,7 @@ SparkError = (PySparkException, Py4JError)
 
 
 def seeds(
-    spark: SparkSession, runs: int, first: int = 0, *, kinds: Iterable[str] | None = None, play: Play | None = None, **sizes: Any
+    spark: SparkSession, runs: int, first: int = 0, *, kinds: Iterable[str] | None = None, play: Play = play, **sizes: Any
 ) -> DataFrame:
     """A row for each of the seeds `first` to `first + runs - 1`, played when the frame is used: cache it to use it twice.
 
@@ -91,7 +92,7 @@ def session(master: str) -> SparkSession:
     return spark
 
 
-def _player(draw: Draw, play: Play | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _player(draw: Draw, play: Play) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What an executor does with its seeds."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,43 @@
+"""One seed is one history: in another process, under another order of hashes, watched or not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from apportion.sim.chronicle import Chronicle
+from apportion.sim.play import play
+from apportion.sim.scenario import drawn
+
+SEEDS = (1, 5, 11)  # with static members and without, with encoding and without
+SIZES = {"duration_ms": 30_000}
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """Every figure of the seeds, digest included."""
+    found = [play(drawn(seed, **SIZES)) for seed in SEEDS]
+    assert len({outcome.digest for outcome in found}) == len(SEEDS)
+    return found
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1234"])
+def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash_seed):
+    script = (
+        "from apportion.sim.play import play; from apportion.sim.scenario import drawn\n"
+        f"print([play(drawn(seed, **{SIZES})) for seed in {SEEDS}])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True, env=environment)
+    assert done.stdout == f"{outcomes}\n"
+
+
+def test_a_history_that_is_watched_is_the_same(outcomes):
+    chronicles = [Chronicle() for _ in SEEDS]
+    assert [play(drawn(seed, **SIZES), chronicle) for seed, chronicle in zip(SEEDS, chronicles, strict=True)] == outcomes
+    assert all(chronicle.lines and chronicle.hands for chronicle in chronicles)
+
+
+def test_a_second_time_in_one_process_is_the_same(outcomes):
+    assert [play(drawn(seed, **SIZES)) for seed in SEEDS] == outcomes
