@@ -10,7 +10,7 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
 from apportion.sim.laws import GROUP_LAWS
-from apportion.sim.saved import compacted, difference_or_none, replayed, saved
+from apportion.sim.saved import compacted, difference_or_none, overtaken, replayed, saved
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -190,9 +190,11 @@ class Membership(RuleBasedStateMachine):
     @invariant()
     def what_is_saved_survives_the_cleaner(self):
         log, live = self.world.log, saved(self.world.shard.ledger)
-        for upto in (0, len(log) // 3, len(log) // 2, len(log)):
+        for upto in (len(log) // 2, len(log)):
             for drops_tombstones in (True, False):
                 assert difference_or_none(live, saved(replayed(compacted(log, upto, drops_tombstones)))) is None
+            for read in (len(log) // 4, upto // 2, upto * 3 // 4):
+                assert difference_or_none(live, saved(replayed(overtaken(log, read, upto)))) is None
 
     @invariant()
     def a_reply_stands_behind_its_records(self):

@@ -81,11 +81,23 @@ def replayed(records: Iterable[Record]) -> Ledger:
 def compacted(records: Sequence[Record], upto: int, drops_tombstones: bool) -> list[Record]:
     """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of each key, the rest as it is.
 
-    drops_tombstones: tombstones have stood long enough for the cleaner to take them too.
+    drops_tombstones: they have stood long enough for the cleaner to take them too.
     """
-    last = {encode_key(record.key): index for index, record in enumerate(islice(records, upto))}
-    kept = [records[index] for index in sorted(last.values())]
-    return [record for record in kept if not (drops_tombstones and record.value is None)] + list(records[upto:])
+    left = [records[index] for index in _last_of_each_key(records, upto)]
+    return [*(record for record in left if not (drops_tombstones and record.value is None)), *records[upto:]]
+
+
+def overtaken(records: Sequence[Record], read: int, upto: int) -> list[Record]:
+    """What a reader sees who had read `read` records when a cleaner came and cleaned the first `upto` (KAFKA-19862).
+
+    It may see what was given and never that it was taken back first; but tombstones stand longer than any reader needs.
+    """
+    left = [records[index] for index in _last_of_each_key(records, upto) if index >= read]
+    return [*records[:read], *left, *records[max(read, upto) :]]
+
+
+def _last_of_each_key(records: Sequence[Record], upto: int) -> list[int]:
+    return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
 
 
 def _group(group: IncrementalGroup) -> SavedGroup:

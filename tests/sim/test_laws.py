@@ -1,0 +1,264 @@
+"""Each law of a group sees its violation, and none sees one in what a real coordinator does."""
+
+import pytest
+
+from apportion.coord import records
+from apportion.coord.config import GroupSettings
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.records import Record
+from apportion.coord.shard import Shard, TopicsChanged
+from apportion.errors import Code
+from apportion.machine import Arrived, Caller, Instant, Reply, Tick
+from apportion.sim.laws import GROUP_LAWS, TLA, WATCHED_LAWS
+from apportion.sim.saved import replayed
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    TopicPartitions,
+)
+
+FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
+TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
+
+
+def said(member_id, wishes=("foo",), **facts):
+    facts = {"instance_id": None, "rack_id": None, "subscribed_topic_regex": "", "server_assignor": None} | facts
+    return records.member("g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts))
+
+
+def target(member_id, *partitions, topic_id=FOO):
+    return records.target("g", member_id, [(topic_id, partitions)] if partitions else [])
+
+
+def given(partitions, epoch):
+    if not partitions:
+        return ()
+    return (TopicPartitions(topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)),)
+
+
+def has(member_id, *partitions, epoch=3, before=2, state=State.STABLE, revoking=(), at=3):
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=epoch,
+        previous_member_epoch=before,
+        state=int(state),
+        assigned_partitions=given(partitions, at),
+        partitions_pending_revocation=given(revoking, at),
+    )
+    return records.current("g", member_id, value)
+
+
+SETTLED = (
+    said("a", instance_id="i", server_assignor="range"),
+    said("b"),
+    records.group_epoch("g", 3, 7),
+    target("a", 0, 1),
+    target("b", 2, 3),
+    records.assignment_epoch("g", 3, 0),
+    has("a", 0, 1),
+    has("b", 2, 3),
+)
+"""A group at epoch 3 in which everything is as it shall be."""
+
+
+def broken(group, topics=TOPICS):
+    """What every law says of the group, without those that hold."""
+    return {name: why for name, law in GROUP_LAWS.items() if (why := list(law(group, topics)))}
+
+
+def after(*changes):
+    """What the laws say of the settled group after these records."""
+    return broken(replayed([*SETTLED, *changes]).groups["g"])
+
+
+def test_a_settled_group_keeps_every_law():
+    assert replayed(SETTLED).groups["g"].state_name() == "Stable"
+    assert after() == {}
+
+
+@pytest.mark.parametrize(
+    ("law", "why", "changes"),
+    [
+        ("one-holder", ["foo-1 is held by a and by b."], [has("b", 1, 2, 3)]),
+        ("one-holder", ["foo-1 is held by a and by b."], [has("b", 2, 3, revoking=(1,))]),
+        ("bounded-epochs", ["the assignment epoch 4 is above the group's 3."], [records.assignment_epoch("g", 4, 0)]),
+        ("bounded-epochs", ["b is at epoch 4, above the group's 3."], [has("b", 2, 3, epoch=4)]),
+        ("bounded-epochs", ["b is at epoch -1, which means nothing."], [has("b", epoch=-1, before=-1)]),
+        ("bounded-epochs", ["b is at epoch 2 and was at 3 before."], [has("b", 2, 3, epoch=2, before=3, at=2)]),
+        ("bounded-epochs", ["b is at epoch -2 and was at 4 before."], [has("b", 2, 3, epoch=-2, before=4, at=0)]),
+        (
+            "bounded-epochs",
+            ["b is at epoch 2 and has a partition that was given at 3."],
+            [has("b", 2, epoch=2, before=2, state=State.UNREVOKED, revoking=(3,))],
+        ),
+        ("legal-target", ["the target gives foo-3 to nobody."], [target("b", 2)]),
+        ("legal-target", ["the target gives bar-0 to nobody."], [said("b", ("bar", "foo"))]),
+        ("legal-target", ["the target gives foo-1 to a and to b."], [target("b", 1, 2, 3)]),
+        ("legal-target", ["the target names c, which is no member."], [target("c")]),
+        ("legal-target", ["the target gives foo-4 to b, which does not subscribe to it."], [target("b", 2, 3, 4)]),
+        (
+            "legal-target",
+            [
+                "the target gives foo-2 to b, which does not subscribe to it.",
+                "the target gives foo-3 to b, which does not subscribe to it.",
+                "the target gives foo-2 to nobody.",
+                "the target gives foo-3 to nobody.",
+            ],
+            [said("b", ())],
+        ),
+        (
+            "valid-member-epoch",
+            ["b is at the target's epoch 3 and uses foo-1, which the target gives to a."],
+            [has("a", 0, epoch=2, before=2, at=2), has("b", 1, 2, 3, state=State.UNRELEASED)],
+        ),
+        (
+            "valid-member-epoch",
+            ["b is at the target's epoch 3 and uses foo-4, which the target gives to nobody."],
+            [has("b", 2, 3, 4)],
+        ),
+        ("valid-member-epoch", ["b is STABLE at the target's epoch 3 with 1 of 2 partitions."], [has("b", 2)]),
+        ("stable-is-settled", ["the group is Stable, but b still has to give up 1 partitions."], [has("b", 2, 3, revoking=(4,))]),
+        ("stable-is-settled", ["the group is Stable, but what b uses is not its target."], [has("b", 2)]),
+        ("counts-agree", ["c is a member and never said anything."], [has("c", epoch=3)]),
+        (
+            "counts-agree",
+            ["the count of instances is {'i': 'b'}, and a recount gives {'i': 'c'}."],
+            [said("c", instance_id="i"), said("b", instance_id="i")],
+        ),
+    ],
+)
+def test_each_law_sees_its_violation(law, why, changes):
+    assert after(*changes)[law] == why
+
+
+def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsettled():
+    group = replayed(SETTLED).groups["g"]
+    member = group.saved.members["b"]
+    member.state, member.epoch = State.UNRELEASED, 2
+    assert broken(group)["stable-is-settled"] == [
+        "the group is Stable, but b is UNRELEASED.",
+        "the group is Stable at epoch 3, but b is at 2.",
+    ]
+    assert broken(group)["counts-agree"] == ["the count of settled members is {3: 2}, and a recount gives {3: 1}."]
+
+
+def test_the_holders_table_must_say_what_the_members_hold():
+    group = replayed(SETTLED).groups["g"]
+    units = group.saved.units
+    group.saved.holders.release("a", [units.unit(FOO, 0)])
+    group.saved.holders.claim("a", [units.unit(FOO, 2)])
+    group.saved.holders.claim("gone", [units.unit(FOO, 9)])
+    assert broken(group) == {
+        "holders-agree": [
+            "foo-2 is held by b, but the table of holders says a.",
+            "foo-9 is held by nobody, but the table of holders says gone.",
+            "foo-0 is held by a, but the table of holders says nobody.",
+        ]
+    }
+
+
+@pytest.mark.parametrize("name", ["subscribers", "votes", "settled_at", "instances"])
+def test_every_counter_is_recounted(name):
+    group = replayed(SETTLED).groups["g"]
+    getattr(group.saved, name)["stray"] = 1
+    (why,) = broken(group)["counts-agree"]
+    assert "'stray': 1" in why
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [records.group_epoch("g", 4, 7), *records.member_tombstones("g", "b")],  # dismissed: the target waits for a heartbeat
+        [has("a", 0, 1, epoch=-2, before=3, at=0)],  # away
+        [has("b", 2, 3, state=State.UNKNOWN)],  # written by a newer coordinator
+        [has("a", 0, 1, epoch=0, before=0, at=0)],  # has just taken over
+    ],
+)
+def test_what_happens_every_day_breaks_no_law(changes):
+    assert after(*changes) == {}
+
+
+def test_the_target_is_judged_by_the_topics_that_it_was_made_of():
+    group = replayed(SETTLED).groups["g"]
+    grown = TOPICS.adding(Topic("foo", FOO, 5))
+    assert broken(group, grown) == {"legal-target": ["the target gives foo-4 to nobody."]}
+
+
+def test_a_deleted_topic_is_called_by_its_id():
+    group = replayed([*SETTLED, has("b", 1, 2, 3)]).groups["g"]
+    (why,) = GROUP_LAWS["one-holder"](group, Topics())
+    assert why == f"{FOO.hex()}-1 is held by a and by b."
+
+
+class Run:
+    """A real shard, whose group is asked after every step whether it keeps the laws."""
+
+    def __init__(self):
+        self.mono_ms = 0
+        self.shard = Shard(GroupSettings(), TOPICS)
+        self.shard.loaded(self.now)
+        self.targeted = (1, TOPICS)
+        self.states = []
+
+    @property
+    def now(self):
+        return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
+
+    def step(self, event):
+        actions = self.shard.step(event, self.now)
+        if (group := self.shard.ledger.groups.get("g")) is not None:
+            if self.targeted[0] != group.saved.assignment_epoch:
+                self.targeted = (group.saved.assignment_epoch, self.shard.topics)
+            assert broken(group, self.targeted[1]) == {}
+            self.states.append(group.state_name())
+        return [action.body for action in actions if isinstance(action, Reply)]
+
+    def beat(self, member_id, epoch, **facts):
+        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=epoch, **facts)
+        (answer,) = self.step(Arrived(1, request, 1, Caller("c", "h"), bytes(16)))
+        assert answer.error_code == Code.NONE
+        return answer.member_epoch
+
+    def join(self, member_id, *wishes, instance_id=None):
+        return self.beat(
+            member_id,
+            0,
+            instance_id=instance_id,
+            rebalance_timeout_ms=30_000,
+            subscribed_topic_names=wishes,
+            topic_partitions=(),
+        )
+
+
+def test_a_real_coordinator_keeps_the_laws():
+    """Members join, one is away and replaced, a topic goes and comes again, one falls silent, all leave."""
+    run = Run()
+    run.join("nothing")  # subscribes to nothing: the group stays at its first epoch and has no target
+    a = run.join("a", "foo", "bar", instance_id="i")
+    b = run.join("b", "foo")
+    a = run.beat("a", a, instance_id="i", topic_partitions=(TopicPartitions(topic_id=FOO, partitions=(0,)),))
+    a = run.beat("a", a, instance_id="i", topic_partitions=())
+    b = run.beat("b", b)
+    assert run.beat("nothing", 1) == a == b == run.shard.ledger.groups["g"].saved.epoch
+    assert run.states[-1] == "Stable"
+    run.step(TopicsChanged(TOPICS.without("foo")))
+    run.beat("b", b, topic_partitions=())
+    run.step(TopicsChanged(TOPICS.without("foo").adding(Topic("foo", b"again".rjust(16, b"."), 2))))
+    run.beat("a", -2, instance_id="i")
+    run.join("c", "bar", instance_id="i")
+    run.beat("nothing", -1)
+    run.mono_ms += 45_000
+    run.step(Tick())
+    assert list(dict.fromkeys(run.states)) == ["Stable", "Reconciling", "Assigning", "Empty"]
+
+
+def test_a_law_has_one_name_and_the_sketch_is_covered():
+    assert not set(GROUP_LAWS) & set(WATCHED_LAWS)
+    assert set(GROUP_LAWS) == {law.__name__.replace("_", "-") for law in GROUP_LAWS.values()}
+    laws = {*GROUP_LAWS, *WATCHED_LAWS}
+    assert [name for stands in TLA.values() for name in stands.split(", ") if name not in laws] == []
+
+
+def test_records_that_a_group_does_not_know_yet_break_nothing():
+    assert replayed([Record(record.key, None) for record in SETTLED]).groups == {}

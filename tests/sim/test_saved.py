@@ -1,0 +1,206 @@
+"""What is saved compares as one value, names what differs, and survives a log cleaner."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.coord import records
+from apportion.coord.incremental.reconcile import State
+from apportion.sim.saved import SavedGroup, SavedMember, SavedShard, compacted, difference_or_none, overtaken, replayed, saved
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    OffsetCommitValue,
+    TopicPartitions,
+)
+
+FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
+
+
+def said(*wishes, **facts):
+    facts = {"instance_id": None, "rack_id": None, "subscribed_topic_regex": "", "server_assignor": None} | facts
+    return ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
+
+
+def current(member_id, epoch, parts, revoking=(), state=State.STABLE, group_id="g"):
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=epoch,
+        previous_member_epoch=epoch - 1,
+        state=int(state),
+        assigned_partitions=given_at(parts, epoch),
+        partitions_pending_revocation=given_at(revoking, epoch),
+    )
+    return records.current(group_id, member_id, value)
+
+
+def given_at(parts, epoch):
+    return tuple(
+        TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions))
+        for topic_id, partitions in parts
+    )
+
+
+LOG = [
+    records.member("g", "a", said("foo", instance_id="i", server_assignor="range")),
+    records.member("g", "b", said("bar", "foo")),
+    records.group_epoch("g", 2, 7),
+    records.target("g", "a", [(FOO, (0,))]),
+    records.target("g", "b", [(BAR, (0,)), (FOO, (1,))]),
+    records.assignment_epoch("g", 2, 0),
+    current("a", 2, [(FOO, (0,))], revoking=[(FOO, (1,))], state=State.UNREVOKED),
+    current("b", 2, [(BAR, (0,))]),
+    records.offset("g", "foo", 0, OffsetCommitValue(offset=5)),
+    records.offset("g", "foo", 1, OffsetCommitValue(offset=6)),
+    records.offset("g", "foo", 1, None),
+]
+
+
+def test_the_whole_state_is_in_the_value():
+    assert saved(replayed(LOG)) == SavedShard(
+        {
+            "g": SavedGroup(
+                epoch=2,
+                assignment_epoch=2,
+                metadata_hash=7,
+                members={
+                    "a": SavedMember(
+                        said("foo", instance_id="i", server_assignor="range"),
+                        epoch=2,
+                        previous_epoch=1,
+                        state=State.UNREVOKED,
+                        assigned={(FOO, 0): 2},
+                        revoking={(FOO, 1): 2},
+                        target=((FOO, 0),),
+                    ),
+                    "b": SavedMember(
+                        said("bar", "foo"),
+                        epoch=2,
+                        previous_epoch=1,
+                        state=State.STABLE,
+                        assigned={(BAR, 0): 2},
+                        revoking={},
+                        target=((BAR, 0), (FOO, 1)),
+                    ),
+                },
+                instances={"i": "a"},
+                subscribers={"foo": 2, "bar": 1},
+                votes={"range": 1},
+                settled_at={2: 1},
+                holders={(FOO, 0): "a", (FOO, 1): "a", (BAR, 0): "b"},
+            )
+        },
+        {"g": {"foo": {0: OffsetCommitValue(offset=5)}}},
+    )
+
+
+def test_the_numbering_of_topics_and_the_order_of_records_do_not_matter():
+    backwards = replayed(reversed(LOG[:9]))
+    assert backwards.groups["g"].saved.units.ids != replayed(LOG).groups["g"].saved.units.ids
+    assert saved(backwards) == saved(replayed(LOG))
+
+
+def test_a_counter_that_is_zero_is_not_there():
+    ledger = replayed(LOG)
+    ledger.groups["g"].saved.votes["uniform"] = 0
+    assert difference_or_none(saved(ledger), saved(replayed(LOG))) is None
+
+
+def test_the_value_stays_when_the_ledger_goes_on():
+    ledger = replayed(LOG)
+    before = saved(ledger)
+    group = ledger.groups["g"].saved
+    group.instances.clear()
+    group.members["b"].epoch = 9
+    ledger.offsets["g"]["foo"].clear()
+    assert before == saved(replayed(LOG))
+
+
+def test_the_first_difference_is_named():
+    live = saved(replayed(LOG))
+
+    def differs(*changes):
+        return difference_or_none(live, saved(replayed([*LOG, *changes])))
+
+    assert differs() is None
+    assert differs(records.group_epoch("g", 3, 7)) == "groups g, epoch is 2 live and 3 in the replay."
+    assert differs(records.target("g", "b", [(BAR, (0,))])) == (
+        f"groups g, members b, target is [{BAR.hex()}-0, {FOO.hex()}-1] live and [{BAR.hex()}-0] in the replay."
+    )
+    assert differs(current("b", 2, [])) == f"groups g, members b, assigned {BAR.hex()}-0 is 2 live and missing in the replay."
+    assert differs(records.group_epoch("h", 1, 0)).startswith("groups h is SavedGroup(epoch=1, ")
+    assert differs(records.group_epoch("h", 1, 0)).endswith(" in the replay and missing live.")
+    assert differs(records.offset("g", "foo", 0, OffsetCommitValue(offset=4))) == (
+        f"offsets g, foo, 0 is {OffsetCommitValue(offset=5)!r} live and {OffsetCommitValue(offset=4)!r} in the replay."
+    )
+
+
+def offset(partition, committed):
+    (record,) = commits("g", partition, committed)
+    return record
+
+
+def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_rest():
+    log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
+    assert compacted(log, 0, True) == log
+    assert compacted(log, 3, False) == [offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
+    assert compacted(log, 3, True) == [offset(1, 1), offset(1, 2), offset(0, 3), offset(1, None)]
+    assert compacted(log, 6, False) == [offset(0, 3), offset(1, None)]
+    assert compacted(log, 6, True) == [offset(0, 3)]
+    assert len(log) == 6
+
+
+def test_a_reader_that_the_cleaner_overtakes_sees_the_old_beginning_and_the_new_rest():
+    log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(2, None), offset(1, 3), offset(0, 9)]
+    assert overtaken(log, 1, 6) == [offset(0, 1), offset(0, None), offset(2, None), offset(1, 3), offset(0, 9)]
+    assert overtaken(log, 4, 2) == log
+
+
+def test_a_claim_may_be_read_whose_release_the_cleaner_took():
+    """KAFKA-19862: b has what a gave up, and the record in which a gave it up is gone."""
+    log = [*LOG[:6], current("a", 2, [(FOO, (0, 1))]), current("a", 3, [(FOO, (0,))]), current("b", 3, [(FOO, (1,))])]
+    log.append(current("a", 4, [(FOO, (0,))]))
+    left = overtaken(log, 7, len(log))
+    assert left == [*log[:7], log[8], log[9]]
+    assert difference_or_none(saved(replayed(log)), saved(replayed(left))) is None
+
+
+def stays(group_id, member_id, epoch, wishes, partition):
+    """A member that says what it wants, and gets it; no two members ever have one partition."""
+    place = [(BAR if member_id == "a" else FOO, (partition,))]
+    return [
+        records.member(group_id, member_id, said(*wishes, instance_id=f"i{partition}{member_id}")),
+        records.group_epoch(group_id, epoch, epoch),
+        records.target(group_id, member_id, place),
+        records.assignment_epoch(group_id, epoch, 0),
+        current(member_id, epoch, place, group_id=group_id),
+    ]
+
+
+def ends(group_id):
+    """A group that its members leave, and that is deleted."""
+    gone = [record for member_id in "ab" for record in records.member_tombstones(group_id, member_id)]
+    return [*gone, *records.group_tombstones(group_id)]
+
+
+def commits(group_id, partition, committed):
+    return [records.offset(group_id, "foo", partition, None if committed is None else OffsetCommitValue(offset=committed))]
+
+
+GROUPS, MEMBERS, PARTITIONS = st.sampled_from("gh"), st.sampled_from("ab"), st.integers(0, 2)
+STEPS = st.one_of(
+    st.builds(commits, GROUPS, PARTITIONS, st.none() | st.integers(0, 9)),
+    st.builds(stays, GROUPS, MEMBERS, st.integers(2, 9), st.sampled_from([("foo",), ("bar", "foo"), ()]), PARTITIONS),
+    st.builds(records.member_tombstones, GROUPS, MEMBERS),
+    st.builds(ends, GROUPS),
+)
+LOGS = st.lists(STEPS, max_size=12).map(lambda steps: [record for step in steps for record in step])
+
+
+@settings(max_examples=200, deadline=None)
+@given(LOGS, st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=3), st.floats(0, 1), st.floats(0, 1))
+def test_however_often_a_log_is_cleaned_it_says_the_same(log, rounds, share, read):
+    """The last cleaner comes while the log is read. The logs of real coordinators pass the same law in the tests of `coord`."""
+    left = log
+    for cleaned, drops_tombstones in rounds:
+        left = compacted(left, round(len(left) * cleaned), drops_tombstones)
+    left = overtaken(left, round(len(left) * share * read), round(len(left) * share))
+    assert difference_or_none(saved(replayed(log)), saved(replayed(left))) is None
