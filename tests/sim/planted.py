@@ -56,8 +56,8 @@ def never_blocked(group: IncrementalGroup, member_id: str, unit: int) -> bool:
     return False
 
 
-def any_older_epoch_suffices(member: Member, epoch: int, owned: frozenset[int] | None) -> bool:
-    return True
+def only_the_newest_epoch_suffices(member: Member, epoch: int, owned: frozenset[int] | None) -> bool:
+    return False
 
 
 def members_may_commit(member: Member, claimed: int, units: Iterable[int]) -> bool:
@@ -140,8 +140,8 @@ PLANTED = {
         ),
         Planted(
             "previous-epoch",
-            "A member with an older epoch missed an answer and will catch up.",
-            ((fencing, "previous_epoch_suffices", any_older_epoch_suffices),),
+            "Who speaks of an older epoch than its own is a zombie.",
+            ((fencing, "previous_epoch_suffices", only_the_newest_epoch_suffices),),
         ),
         Planted(
             "commit-epoch",

@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 
 HEARTBEAT, FIND = 1, 4  # the versions that are spoken
 GOODBYE_MS = 3_000
+SOON_US = 10_000  # a thread that was waiting takes a moment to run
+
+
+def has_news(member: ConsumerMember) -> bool:
+    """The coordinator wants the owner to hold something else."""
+    view = member.view()
+    return view.epoch > 0 and view.target is not None and view.target != view.owned
+
 
 Held = tuple[int, Mapping[Place, None]]
 """What an owner uses: in which life of its member, and which places."""
@@ -134,8 +142,8 @@ class Application(Client):
             self.watch.hand_changed(self)
 
     def work_ms(self, mean_ms: int) -> int:
-        """How long a piece of work takes this time: at most four times the mean, ten times as long while it is slow."""
-        span_ms = 1 + min(int(self.dice.expovariate(1.0) * mean_ms), 4 * mean_ms)
+        """How long a piece of work takes: at most four times the mean and a third of the rebalance timeout; tenfold if slow."""
+        span_ms = 1 + min(int(self.dice.expovariate(1.0) * mean_ms), 4 * mean_ms, self.world.scenario.rebalance_ms // 3)
         return span_ms * 10 if self.world.now_us < self.slow_until_us else span_ms
 
     def _put_down(self) -> None:
@@ -159,9 +167,13 @@ class Application(Client):
             self._alarm.set(wake_ms)
 
     def _send(self, send: Send) -> None:
-        if self.beats.is_busy:
-            self.beats.close()  # a goodbye does not wait for the answer before it
+        self._hang_up()
         self.beats.ask(send.request, HEARTBEAT, send.timeout_ms, lambda answer: self._heard(send.request_id, answer))
+
+    def _hang_up(self) -> None:
+        """A goodbye does not wait for the answer to what was asked before it."""
+        if self.beats.is_busy:
+            self.beats.close()
 
     def _heard(self, request_id: int, answer: Any) -> None:
         if answer is None:
@@ -173,6 +185,7 @@ class Application(Client):
         self.tell(Answered(request_id, answer))
 
     def _find(self, find: FindCoordinator) -> None:
+        self._hang_up()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.beats.ask(request, FIND, REQUEST_TIMEOUT_MS, lambda answer: self._found(find.request_id, answer))
 
@@ -188,7 +201,7 @@ class Application(Client):
         if type(question) is not News:
             super().question(telling, question, turn)
         elif question.ready(self.member):
-            self.later(1, telling.goes_on, turn, True)
+            self.later(SOON_US, telling.goes_on, turn, True)
         else:
             self._news = (question.ready, telling, turn)
             self.later(question.span_ms * 1000, self._no_news, telling, turn)

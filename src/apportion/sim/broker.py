@@ -209,6 +209,6 @@ def settings_of(world: World) -> BrokerSettings:
             group_consumer_max_session_timeout_ms=max(scenario.session_ms, 60_000),
             group_consumer_heartbeat_interval_ms=scenario.heartbeat_ms,
             group_consumer_assignors=(scenario.assignor,),
-            apportion_consumer_unsettled_heartbeat_interval_ms=min(scenario.heartbeat_ms, 500),
+            apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,
         ),
     )

@@ -5,7 +5,7 @@ from typing import Any
 from apportion.errors import Code
 from apportion.sim.broker import Broker
 from apportion.sim.client import Client
-from apportion.sim.questions import Pause, Request, topics_of
+from apportion.sim.questions import NoAnswer, Pause, Request, topics_of
 from apportion.sim.world import EPOCH_MS, Story, World
 from apportion.topics import Topic
 from apportion.wire.batch import encode_batch
@@ -54,10 +54,13 @@ class Clerk(Client):
         """Until no errand is left."""
         while self._errands:
             errand = self._errands[0]
-            if isinstance(errand, Request):
-                yield from self._until_done(errand)
-            else:
-                yield from self._grown(*errand)
+            try:
+                if isinstance(errand, Request):
+                    yield from self._until_done(errand)
+                else:
+                    yield from self._grown(*errand)
+            except NoAnswer:
+                continue
             self._errands.pop(0)
 
     def _grown(self, name: str, by: int) -> Story:
@@ -97,9 +100,12 @@ class Producer(Client):
         topics: list[Topic] = []
         while self.world.now_ms < scenario.duration_ms:
             yield Pause(1 + int(self.dice.expovariate(1 / scenario.produce_every_ms)))
-            if not topics or self.dice.random() < 0.1:
-                topics = list((yield from topics_of(self, names)))
-            elif not (yield from self._write(topics)):
+            try:
+                if not topics or self.dice.random() < 0.1:
+                    topics = list((yield from topics_of(self, names)))
+                elif not (yield from self._write(topics)):
+                    topics = []
+            except NoAnswer:
                 topics = []
 
     def _write(self, topics: list[Topic]) -> Story:

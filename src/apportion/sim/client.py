@@ -22,7 +22,7 @@ class Client(Process):
     @property
     def is_working(self) -> bool:
         """The story of this life is being told."""
-        return self._telling is not None
+        return self._telling is not None and not self._telling.is_over
 
     def story(self) -> Story:
         """What it does in this life."""

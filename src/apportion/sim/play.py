@@ -14,6 +14,7 @@ from apportion.sim.world import World
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
 
+ANSWERED_WITHIN_MS = 2_000  # a calm broker answers, and nobody here asks it to wait
 SLICE_US = 500_000  # how often it is asked whether the world has settled
 
 
@@ -69,16 +70,20 @@ def bound_ms(scenario: Scenario) -> int:
     """
     longest_batch_ms = 4 * 10 * scenario.batch_ms
     heartbeats_ms = 12 * scenario.heartbeat_ms
-    return 3 * scenario.session_ms + 2 * scenario.rebalance_ms + longest_batch_ms + heartbeats_ms + 40_000
+    return 3 * scenario.session_ms + 2 * scenario.rebalance_ms + longest_batch_ms + heartbeats_ms + 20 * scenario.batch_ms + 40_000
 
 
 def _converge(stage: Stage) -> None:
-    world = stage.world
-    until_us = world.now_us + bound_ms(world.scenario) * 1_000
-    while (missing := next(_unsettled(stage), None)) is not None:
+    """Everything is as it shall be, and the last commits are made."""
+    world, scenario = stage.world, stage.world.scenario
+    until_us = world.now_us + bound_ms(scenario) * 1_000
+    ends: list[int] = []
+    while (missing := next(_unsettled(stage), None)) is not None or ends != _ends(stage):
         if world.now_us >= until_us:
-            raise LawBroken("converges", f"{bound_ms(world.scenario)} ms after the last fault {missing}.")
-        world.run(world.now_us + SLICE_US)
+            what = missing or "offsets are still being committed"
+            raise LawBroken("converges", f"{bound_ms(scenario)} ms after the last fault {what}.")
+        ends = [] if missing else _ends(stage)
+        world.run(world.now_us + (SLICE_US if missing else 10_000 * scenario.batch_ms))
 
 
 def _be_silent(stage: Stage) -> None:
@@ -91,10 +96,15 @@ def _be_silent(stage: Stage) -> None:
     missing = next(_unsettled(stage), None)
     if missing is not None:
         raise LawBroken("silent", f"the world had settled, and now {missing}.")
+    for asked in stage.broker.asked.values():
+        waits_ms = (stage.world.now_us - asked.since_us) // 1_000
+        if waits_ms > ANSWERED_WITHIN_MS:
+            raise LawBroken("ticket-once", f"{type(asked.request).__name__} waits for its answer since {waits_ms} ms.")
 
 
 def _ends(stage: Stage) -> list[int]:
-    assert stage.broker.node is not None
+    if stage.broker.node is None:
+        return []
     return [partition.log.next_offset for partition, _ in stage.broker.node.shards()]
 
 
@@ -105,6 +115,8 @@ def _unsettled(stage: Stage) -> Iterator[str]:
         return
     if not stage.clerk.is_idle:
         yield "a topic is still to be made"
+    if stage.producer.is_working:
+        yield "a record is still to be written"
     groups = {group_id: group for _, shard in stage.broker.node.shards() for group_id, group in shard.ledger.groups.items()}
     wanted: dict[str, list[str]] = {}
     for each in stage.applications:

@@ -7,7 +7,7 @@ from apportion.errors import Refused
 from apportion.member.membership import Adopted, Polled
 from apportion.member.plan import EARLIEST, LATEST
 from apportion.member.spans import Place
-from apportion.sim.application import Application
+from apportion.sim.application import Application, has_news
 from apportion.sim.questions import News, NoAnswer, Pause, commit, committed, offsets_at, topics_of
 from apportion.sim.world import Story
 from apportion.topics import TopicId
@@ -31,7 +31,7 @@ class Reader(Application):
             except (Refused, NoAnswer):
                 yield Pause(200)
             span_ms = self.work_ms(self.world.scenario.batch_ms)
-            yield News(span_ms, lambda member: member.view().target != member.view().owned)
+            yield News(span_ms, has_news)
 
     def _poll(self) -> Story:
         view = self.member.view()

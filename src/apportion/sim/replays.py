@@ -6,6 +6,7 @@ A second reader follows each log from where it stopped, so the whole log is read
 from collections.abc import Iterable
 
 from apportion.coord.config import GroupSettings
+from apportion.coord.records import Record
 from apportion.coord.shard import Shard
 from apportion.node.coordinators import stored
 from apportion.node.partitions import Partition
@@ -18,13 +19,14 @@ Shards = Iterable[tuple[Partition, Shard]]
 
 
 class Follower:
-    """A shard that knows nothing but the log, up to `next_offset`."""
+    """A shard that knows nothing but the log, up to `next_offset`, and the records that it has read."""
 
-    __slots__ = ("live", "next_offset", "shard")
+    __slots__ = ("live", "next_offset", "records", "shard")
 
     def __init__(self, live: Shard) -> None:
         self.live = live
         self.shard = Shard(GroupSettings(), Topics())
+        self.records: list[Record] = []
         self.next_offset = 0
 
     def follow(self, partition: Partition) -> None:
@@ -32,6 +34,7 @@ class Follower:
         if self.next_offset < partition.log.next_offset:
             for record, offset in stored(partition, self.next_offset):
                 self.shard.replay(record, offset)
+                self.records.append(record)
             self.next_offset = partition.log.next_offset
 
 
@@ -52,18 +55,14 @@ class Replays:
         """Every shard has saved what its log says."""
         self.checked_at = self._world.steps
         for partition, shard in shards:
-            follower = self._followers.get(partition.index)
-            if follower is None or follower.live is not shard:
-                follower = self._followers[partition.index] = Follower(shard)
-            follower.follow(partition)
-            difference = difference_or_none(saved(shard.ledger), saved(follower.shard.ledger))
+            difference = difference_or_none(saved(shard.ledger), saved(self._follower(partition, shard).shard.ledger))
             if difference is not None:
                 raise LawBroken("replay-equals-live", difference)
 
     def check_compacted(self, shards: Shards) -> None:
         """The same of a log of which some first part was cleaned, with or without its tombstones."""
         for partition, shard in shards:
-            records = [record for record, _ in stored(partition)]
+            records = self._follower(partition, shard).records
             left = compacted(records, self._dice.randint(0, len(records)), self._dice.random() < 0.5)
             try:
                 ledger = replayed(left)
@@ -72,3 +71,11 @@ class Replays:
             difference = difference_or_none(saved(shard.ledger), saved(ledger))
             if difference is not None:
                 raise LawBroken("compacted-replay-equals-live", difference)
+
+    def _follower(self, partition: Partition, shard: Shard) -> Follower:
+        """The follower of that shard's log, which has read it to its end."""
+        follower = self._followers.get(partition.index)
+        if follower is None or follower.live is not shard:
+            follower = self._followers[partition.index] = Follower(shard)
+        follower.follow(partition)
+        return follower

@@ -40,6 +40,7 @@ AT_LEAST = {
     "partitions": 1,
     "duration_ms": 1_000,
     "heartbeat_ms": 100,
+    "unsettled_heartbeat_ms": 100,
     "session_ms": 1_000,
     "rebalance_ms": 1_000,
     "delay_us": 0,
@@ -86,6 +87,7 @@ class Scenario:
     partitions: int = 6
     duration_ms: int = 120_000
     heartbeat_ms: int = 3_000
+    unsettled_heartbeat_ms: int = 500  # while a group has not converged
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"
@@ -145,6 +147,7 @@ def drawn(seed: int, *, kinds: Iterable[str] | None = None, **said: Any) -> Scen
         "partitions": dice.randint(1, 8),
         "duration_ms": dice.randint(40, 120) * 1_000,
         "heartbeat_ms": heartbeat_ms,
+        "unsettled_heartbeat_ms": dice.choice((500, 500, heartbeat_ms)),
         "session_ms": session_ms,
         "rebalance_ms": dice.choice((5_000, 10_000, 20_000)),
         "assignor": dice.choice(("uniform", "uniform", "range")),

@@ -22,6 +22,7 @@ from apportion.sim.outcome import LawBroken
 from apportion.sim.replays import Replays
 from apportion.sim.sink import Sink
 from apportion.sim.world import World
+from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
@@ -64,6 +65,8 @@ class Watch:
         self._seen_logs: dict[int, tuple[Shard, int]] = {}
         self._members: dict[str, dict[str, Looked]] = {}
         self._epochs: dict[str, int] = {}
+        self._assignment_epochs: dict[str, int] = {}
+        self._computed_from: dict[tuple[str, int], Topics] = {}  # group and assignment epoch -> the topics of that moment
         self._shown: dict[str, int] = {}  # group -> the highest epoch that anybody was told
         self._heard_at: dict[str, int] = {}  # member -> when the broker last accepted a heartbeat of it, on its clock
         self._processed: dict[str, int] = {}  # member -> its heartbeats that the broker has worked off since it last heard anything
@@ -103,7 +106,8 @@ class Watch:
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
             self._shown[request.group_id] = max(self._shown.get(request.group_id, 0), body.member_epoch)
-            self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), self._mono_ms() - self._ago_ms(asked))
+            if request.member_epoch >= 0:
+                self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), self._mono_ms() - self._ago_ms(asked))
             self._check_subscribed(request, body)
         elif code in FENCED and request.member_epoch > 0:
             self._check_fenced(request, code)
@@ -152,8 +156,13 @@ class Watch:
         is_same = len(after) == len(before) and all(before.get(name) is now for name, now in after.items())
         if is_same and self._epochs.get(group.group_id) == group.saved.epoch:
             return
+        computed = (group.group_id, group.saved.assignment_epoch)
+        if event is not None and self._assignment_epochs.get(group.group_id) != group.saved.assignment_epoch:
+            self._computed_from[computed] = shard.topics
+        self._assignment_epochs[group.group_id] = group.saved.assignment_epoch
+        topics = self._computed_from.get(computed, shard.topics)
         for law, check in GROUP_LAWS.items():
-            for why in check(group, shard.topics):
+            for why in check(group, topics):
                 raise LawBroken(law, f"group {group.group_id}: {why}")
         self._check_epochs(group, before, after)
         for name in before:
@@ -267,6 +276,7 @@ class Watch:
                 self._members[group.group_id] = {name: self._looked(member, None) for name, member in group.saved.members.items()}
                 self._gone.update(dict.fromkeys(name for name in before if name not in group.saved.members))
                 self._epochs[group.group_id] = group.saved.epoch
+                self._assignment_epochs[group.group_id] = group.saved.assignment_epoch
                 self._heard_at.update(dict.fromkeys(group.saved.members, now_ms))
                 self._check_epochs(group, {}, {})
         assert self._broker is not None and self._broker.node is not None
@@ -279,7 +289,7 @@ class Watch:
         assert self._broker is not None
         return self._broker.now().mono_ms
 
-    def _topics(self) -> Any:
+    def _topics(self) -> Topics:
         assert self._broker is not None and self._broker.node is not None
         return self._broker.node.topics
 

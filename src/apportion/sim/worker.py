@@ -11,11 +11,10 @@ from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member import batches as rule
 from apportion.member.batches import Asking, Batches, NotYet, Seen
-from apportion.member.consumer import ConsumerMember
 from apportion.member.membership import Adopted, Polled
 from apportion.member.plan import EARLIEST, LATEST, Starting
 from apportion.member.spans import NOTHING, Place, Span, admit
-from apportion.sim.application import Application
+from apportion.sim.application import Application, has_news
 from apportion.sim.outcome import LawBroken
 from apportion.sim.questions import News, NoAnswer, Pause, commit, committed, described, offsets_at, topics_of
 from apportion.sim.scenario import Scenario
@@ -158,12 +157,6 @@ class Worker(Application):
 def starting_of(scenario: Scenario) -> int:
     """Where workers begin to read what the group never read: a fact of the seed."""
     return EARLIEST if scenario.seed % 4 else LATEST
-
-
-def has_news(member: ConsumerMember) -> bool:
-    """The coordinator wants the owner to hold something else."""
-    view = member.view()
-    return view.target != view.owned
 
 
 def at_once(answer: Any) -> Story:

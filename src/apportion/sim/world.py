@@ -199,6 +199,11 @@ class Telling:
         self._answer = answer
         self._turn = 0
 
+    @property
+    def is_over(self) -> bool:
+        """The story has ended, or was broken off."""
+        return self._story is None
+
     def goes_on(self, turn: int, answer: Any = None) -> None:
         """The question of that turn has this answer; nothing happens if it was answered before, or the story was broken off."""
         if turn == self._turn and self._story is not None:
