@@ -30,12 +30,16 @@ Shape = Callable[[Any, int, Code], Any]
 def refusal(asked: Arrived, code: Code) -> Any:
     """The response to `asked` in which everything failed with `code`; None where no response is expected.
 
-    A group's request has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members do not understand.
+    A group's request, or the search for its coordinator, has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members do
+    not understand: they would give up for good.
     """
     kind = type(asked.request)
+    is_of_a_group = kind in REFUSALS or kind is find_coordinator.FindCoordinatorRequest
+    if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
+        code = Code.COORDINATOR_NOT_AVAILABLE
     if kind in REFUSALS:
         ask = Ask(asked.ticket, asked.request, asked.version, asked.caller, asked.fresh)
-        return REFUSALS[kind](ask, Refused(Code.COORDINATOR_NOT_AVAILABLE if code == Code.KAFKA_STORAGE_ERROR else code))
+        return REFUSALS[kind](ask, Refused(code))
     return SHAPES[kind](asked.request, asked.version, code)
 
 
