@@ -13,6 +13,15 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentValue
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
 
 COMPLETE = {"rebalance_timeout_ms": 1_000, "topic_partitions": (), "subscribed_topic_names": ("foo",)}
 
@@ -244,3 +253,26 @@ def test_a_request_that_comes_before_the_log_was_read_has_to_wait():
     world = World()
     world.shard._is_loaded = False
     assert world.join("a").error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
+def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(version):
+    world, code = World(), Code.COORDINATOR_LOAD_IN_PROGRESS
+    world.shard._is_loaded = False
+    if version >= 8:
+        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h")))
+        refused = OffsetFetchResponse(
+            groups=(
+                OffsetFetchResponseGroup(group_id="g", error_code=code),
+                OffsetFetchResponseGroup(group_id="h", error_code=code),
+            )
+        )
+    else:
+        request = OffsetFetchRequest(group_id="g", topics=(OffsetFetchRequestTopic(name="foo", partition_indexes=(0, 2)),))
+        nowhere = tuple(
+            OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, metadata="", error_code=code)
+            for index in (0, 2)
+        )
+        at_partitions = OffsetFetchResponse(topics=(OffsetFetchResponseTopic(name="foo", partitions=nowhere),))
+        refused = at_partitions if version == 1 else OffsetFetchResponse(error_code=code)
+    assert world.send(request, version) == refused

@@ -96,3 +96,11 @@ def test_a_member_that_says_other_things_is_counted_for_those_alone():
     facts = ("subscribers", "votes", "instances")
     assert [group_of(MEMBER, other)[fact] for fact in facts] == [{"foo": 1, "bar": 1}, {"range": 1}, {"i": "a"}]
     assert [group_of(MEMBER, other, again)[fact] for fact in facts] == [{"bar": 1}, {}, {}]
+
+
+def test_an_instance_that_another_member_has_taken_stays_with_it():
+    takes = Record(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i"))
+    had = Record(MEMBER.key, said(instance_id="i"))
+    assert group_of(had, takes, Record(MEMBER.key, None))["instances"] == {"i": "b"}
+    assert group_of(had, takes, MEMBER)["instances"] == {"i": "b"}
+    assert group_of(had, Record(MEMBER.key, None))["instances"] == {}

@@ -34,7 +34,7 @@ def held(*places):
     return assignment(IdPartition(place.topic_id, place.partition) for place in places)
 
 
-def described(*targets, given=None, group_epoch=3, assignment_epoch=3):
+def described(*targets, given=None, group_epoch=3, assignment_epoch=3, member_epoch=3):
     """The group as its coordinator describes it when it wants `targets` held by the one member and has given it `given`."""
 
     def of(places):
@@ -44,7 +44,10 @@ def described(*targets, given=None, group_epoch=3, assignment_epoch=3):
         return Assignment(topic_partitions=tuple(topics))
 
     member = Member(
-        member_id="m", member_epoch=3, assignment=of(targets if given is None else given), target_assignment=of(targets)
+        member_id="m",
+        member_epoch=member_epoch,
+        assignment=of(targets if given is None else given),
+        target_assignment=of(targets),
     )
     return DescribedGroup(
         error_code=0,

@@ -357,6 +357,11 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [Look(), Share()])
 
 
+def large():
+    """A large epoch, each time as another object: Python keeps small numbers but once."""
+    return int("1000")
+
+
 @pytest.mark.parametrize(
     ("fields", "group", "share"),
     [
@@ -365,7 +370,9 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
         ({}, described(P0, P1), False),  # this member has not heard of it
         ({}, described(P0, group_epoch=4), False),  # no target has been reckoned yet
         ({}, described(P0, group_epoch=4, assignment_epoch=4), False),
+        ({}, described(P0, group_epoch=4, assignment_epoch=4, member_epoch=4), False),  # this member has not heard that epoch
         ({"epoch": 4}, described(P0), False),
+        ({"epoch": large()}, described(P0, group_epoch=large(), assignment_epoch=large(), member_epoch=large()), True),
         ({"target": None}, described(P0), False),
         ({"member_id": "another"}, described(P0), False),
     ],

@@ -84,6 +84,13 @@ def test_a_partition_without_an_offset_is_none_and_one_with_an_error_is_told_apa
     )
 
 
+def test_the_first_offset_of_all_is_an_offset():
+    partitions = (OffsetFetchResponsePartitions(partition_index=0, committed_offset=0),)
+    group = OffsetFetchResponseGroup(group_id="g", topics=(OffsetFetchResponseTopics(name="t", partitions=partitions),))
+    assert fetched(OffsetFetchResponse(groups=(group,)), [P0]) == (Code.NONE, Fetched({P0: 0}, {}))
+    assert due(span("c", {P0: (0, 0), P1: (0, 1)}), {P0, P1}, {P0: None, P1: 0}) == {P0: 0, P1: 1}
+
+
 def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers():
     assert reaction("ConsumerGroupHeartbeat", Code.FENCED_MEMBER_EPOCH) is Reaction.REJOIN
     assert reaction("OffsetCommit", Code.FENCED_MEMBER_EPOCH) is Reaction.RAISE

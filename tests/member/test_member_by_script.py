@@ -106,6 +106,13 @@ def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_
     assert member.view().state is State.RECONCILING
 
 
+def test_a_member_that_is_told_again_what_it_holds_stays_as_it_is():
+    member = joined(P0, P1)
+    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    assert member.step(Answered(4, accepted(1, P1, P0)), at(1_001)) == []
+    assert member.view() == View("m", 1, State.STABLE, 1, (P0, P1), (P0, P1), 1_001, None)
+
+
 def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged():
     member = joined(P0, P1)
     member.step(Tick(), at(1_000))
