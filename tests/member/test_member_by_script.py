@@ -287,12 +287,24 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
 @pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
 def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
     member = new_member(instance_id="i", wait_limit_ms=1_000)
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(Subscribe(("t",)), at(50_000))
+    member.step(Found(1), at(50_000))
     note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")
-    assert member.step(Answered(2, refused(code)), at(10)) == [note]
-    assert member.step(Tick(), at(110)) == [Send(3, full(0, instance_id="i"), 5_000)]
-    assert member.step(Answered(3, refused(code)), at(1_010)) == [Lost(1, ()), Failed(code, code.sentence)]
+    assert member.step(Answered(2, refused(code)), at(50_010)) == [note]
+    assert member.step(Tick(), at(50_110)) == [Send(3, full(0, instance_id="i"), 5_000)]
+    assert member.step(Answered(3, refused(code)), at(51_009)) == [note]
+    assert member.step(Tick(), at(51_209)) == [Send(4, full(0, instance_id="i"), 5_000)]
+    assert member.step(Answered(4, refused(code)), at(51_210)) == [Lost(1, ()), Failed(code, code.sentence)]
+
+
+@pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
+def test_the_wait_is_over_the_moment_its_limit_is_reached(code):
+    member = new_member(instance_id="i", wait_limit_ms=1_000)
+    member.step(Subscribe(("t",)), at(50_000))
+    member.step(Found(1), at(50_000))
+    member.step(Answered(2, refused(code)), at(50_010))
+    member.step(Tick(), at(50_110))
+    assert member.step(Answered(3, refused(code)), at(51_010)) == [Lost(1, ()), Failed(code, code.sentence)]
 
 
 def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back():

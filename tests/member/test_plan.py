@@ -27,6 +27,12 @@ def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_
     )
 
 
+def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
+    starting = Starting(given={("t", 0): -2, ("t", 1): -1})
+    logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
+    assert plan(NOTHING, world(logs, starting=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
+
+
 def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning():
     assert plan(NOTHING, world({P0: (3, 9)}, newborn={P0})) == Plan(span("c", {P0: (3, 9)}), {P0: 3}, ())
 
@@ -88,6 +94,11 @@ def test_a_limit_is_split_by_lag():
     previous = span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
     logs = {P0: (0, 1000), P1: (0, 100), P2: (0, 1)}
     assert plan(previous, world(logs, kept={P0, P1, P2}, limit=112)).span == span("c", {P0: (0, 100), P1: (0, 11), P2: (0, 1)})
+
+
+def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_turn():
+    assert shared({P0: 8, P1: 5, P2: 3}, 8, turn=0) == {P0: 4, P1: 2, P2: 2}
+    assert shared({P0: 4, P1: 4, P2: 4}, 4, turn=1) == {P0: 1, P1: 2, P2: 1}
 
 
 places = [Place("t", ID, number) for number in range(6)]

@@ -1,6 +1,7 @@
 """A batch as a value: its canonical JSON, and the fence that admits each offset once."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -62,6 +63,25 @@ def test_the_json_is_the_one_of_the_design():
 def test_a_topic_id_is_written_as_kafka_prints_it():
     assert id_bytes(id_text(ID)) == ID
     assert len(id_text(ID)) == 22
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        id_text(ID[:15]),
+        id_text(ID + b"x"),
+        id_text(ID + b"xyz"),
+        id_text(ID)[:-1],
+        id_text(ID) + "==",
+        id_text(bytes(16))[:-1] + "B",  # the bits that no byte has are not 0
+        " " + id_text(ID),
+        "not base64!",
+    ],
+)
+def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
+    with pytest.raises(SpanError, match=f"^{re.escape(repr(text))} is not a topic id"):
+        id_bytes(text)
 
 
 @pytest.mark.parametrize(
