@@ -18,6 +18,7 @@ from apportion.sim.world import Alarm, Process, World
 from apportion.store.memory_disk import MemoryDisk
 
 HERE = Address("broker", 9092)
+LAST_FLUSH_US = 1_500_000  # a disk that dies takes its time
 
 
 class Asked:
@@ -55,6 +56,7 @@ class Broker(Process):
         self.asked: dict[Ticket, Asked] = {}
         self.refusals = 0
         self.crashes = 0
+        self.doom: Callable[[], None] | None = None  # what happens in the middle of the next flush
         self._before = before
         self._stepped = stepped
         self._answers = answers
@@ -69,6 +71,7 @@ class Broker(Process):
         self.starts()
         self.world.say(self.name, "starts")
         self.refusals = 0
+        self.doom = None
         self._alarm = Alarm(self, self._rings)
         self.node = Node(self.disk, self.settings, HERE)
         actions = self.node.start(self.now(), self.dice.randbytes(16))
@@ -179,11 +182,15 @@ class Broker(Process):
     def _flush(self, flush: Flush) -> None:
         refused = self.refusals > 0
         self.refusals -= refused
+        doom, self.doom = self.doom, None
         is_early = not refused and self.dice.random() < 0.5
         if is_early:
             self.disk.sync(flush.paths)
         spent_us = 20 + int(self.dice.expovariate(1.0) * self.world.scenario.flush_us)
-        self.later(spent_us, self._flush_ends, flush, refused, is_early)
+        if doom is None:
+            self.later(spent_us, self._flush_ends, flush, refused, is_early)
+        else:
+            self.later(self.dice.randint(1, LAST_FLUSH_US), doom)
 
     def _flush_ends(self, flush: Flush, refused: bool, is_early: bool) -> None:
         if refused:

@@ -1,14 +1,17 @@
-"""Who makes topics, and who writes records: the two processes that belong to no group."""
+"""Who makes topics, who writes records, and who only looks: the processes that belong to no group."""
 
 from typing import Any
 
 from apportion.errors import Code
+from apportion.member.commits import fetch_request
+from apportion.member.spans import Place
 from apportion.sim.broker import Broker
 from apportion.sim.client import Client
-from apportion.sim.questions import NoAnswer, Pause, Request, topics_of
+from apportion.sim.questions import DESCRIBE, FETCH, NoAnswer, Pause, Request, topics_of
 from apportion.sim.world import EPOCH_MS, Story, World
 from apportion.topics import Topic
 from apportion.wire.batch import encode_batch
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -119,6 +122,33 @@ class Producer(Client):
             return False
         said = answer.responses[0].partition_responses[0]
         return said.error_code == Code.NONE
+
+
+class Onlooker(Client):
+    """Reads offsets and descriptions of the groups, as tools do that show lag."""
+
+    def __init__(self, world: World, broker: Broker, groups: tuple[str, ...]) -> None:
+        super().__init__(world, "onlooker", broker)
+        self._groups = groups
+
+    def begin(self) -> None:
+        """It looks until the faults are over."""
+        self.starts()
+        self.begins_work()
+
+    def story(self) -> Story:
+        """Until the end of the time of faults."""
+        names = [name_of(index) for index in range(self.world.scenario.topics)]
+        while self.world.now_ms < self.world.scenario.duration_ms:
+            yield Pause(self.dice.randint(500, 3_000))
+            try:
+                topics = yield from topics_of(self, names)
+            except NoAnswer:
+                continue
+            places = [Place(topic.name, topic.id, index) for topic in topics for index in range(topic.partitions)]
+            for group in self._groups:
+                yield Request(fetch_request(group, places), FETCH)
+                yield Request(ConsumerGroupDescribeRequest(group_ids=(group,)), DESCRIBE)
 
 
 def name_of(index: int) -> str:

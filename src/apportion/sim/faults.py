@@ -20,9 +20,18 @@ def befall(stage: Stage, fault: Fault) -> None:
 
 
 def _broker_crash(stage: Stage, fault: Fault, dice: Random) -> None:
-    if stage.broker.is_up:
-        stage.crash_broker(dice.choice((None, 0, 1, 17, 300, 100_000)), resets=dice.random() < 0.7)
-        stage.world.after(fault.amount * SPAN_US, stage.start_broker)
+    """At once, or in the middle of the next flush, while the disk is already stuck and others still ask."""
+    tear_bytes, resets = dice.choice((None, 0, 1, 17, 300, 100_000)), dice.random() < 0.7
+
+    def crash() -> None:
+        if stage.broker.is_up:
+            stage.crash_broker(tear_bytes, resets)
+            stage.world.after(fault.amount * SPAN_US, stage.start_broker)
+
+    if dice.random() < 0.5:
+        crash()
+    else:
+        stage.broker.doom = crash
 
 
 def _broker_pause(stage: Stage, fault: Fault, dice: Random) -> None:

@@ -11,7 +11,7 @@ from apportion.coord.shard import Shard
 from apportion.node.coordinators import stored
 from apportion.node.partitions import Partition
 from apportion.sim.outcome import LawBroken
-from apportion.sim.saved import compacted, difference_or_none, replayed, saved
+from apportion.sim.saved import compacted, difference_or_none, overtaken, replayed, saved
 from apportion.sim.world import World
 from apportion.topics import Topics
 
@@ -60,10 +60,14 @@ class Replays:
                 raise LawBroken("replay-equals-live", difference)
 
     def check_compacted(self, shards: Shards) -> None:
-        """The same of a log of which some first part was cleaned, with or without its tombstones."""
+        """The same of a log of which some first part was cleaned: before it was read, or while."""
         for partition, shard in shards:
             records = self._follower(partition, shard).records
-            left = compacted(records, self._dice.randint(0, len(records)), self._dice.random() < 0.5)
+            upto = self._dice.randint(0, len(records))
+            if self._dice.random() < 0.5:
+                left = compacted(records, upto, drops_tombstones=self._dice.random() < 0.5)
+            else:
+                left = overtaken(records, self._dice.randint(0, upto), upto)
             try:
                 ledger = replayed(left)
             except Exception as error:

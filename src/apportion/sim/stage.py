@@ -2,7 +2,7 @@
 
 from apportion.sim.application import Application
 from apportion.sim.broker import Broker
-from apportion.sim.clerk import Clerk, Producer, name_of
+from apportion.sim.clerk import Clerk, Onlooker, Producer, name_of
 from apportion.sim.network import DOWN, UP
 from apportion.sim.reader import Reader
 from apportion.sim.sink import Sink
@@ -23,6 +23,7 @@ class Stage:
         self.watch.looks_at(self.broker)
         self.clerk = Clerk(world, self.broker)
         self.producer = Producer(world, self.broker)
+        self.onlooker = Onlooker(world, self.broker, (Worker.group, Reader.group))
         self.names = [name_of(index) for index in range(scenario.topics)]
         self.applications: list[Application] = []
         for index in range(scenario.members):
@@ -47,6 +48,7 @@ class Stage:
         for name in self.names:
             self.clerk.create(name, self.world.scenario.partitions)
         self.world.after(50_000, self.producer.begin)
+        self.world.after(60_000, self.onlooker.begin)
         dice = self.world.dice("opening")
         for each in self.applications:
             self.world.after(dice.randint(0, 3_000_000), each.begin)
@@ -89,6 +91,7 @@ class Stage:
         self.start_broker()
         self.broker.resume(self.broker.life)
         self.broker.refusals = 0
+        self.broker.doom = None
         for each in self.applications:
             for way in (UP, DOWN):
                 each.link.set_cut(way, False)

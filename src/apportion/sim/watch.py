@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from apportion.coord.incremental.beat import AWAY, JOINING
+from apportion.coord.incremental.holds import SHIFT
 from apportion.coord.incremental.reconcile import State
 from apportion.coord.incremental.state import IncrementalGroup, Member
 from apportion.coord.shard import Shard
@@ -23,6 +24,7 @@ from apportion.sim.replays import Replays
 from apportion.sim.sink import Sink
 from apportion.sim.world import World
 from apportion.topics import Topics
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
@@ -101,16 +103,22 @@ class Watch:
         """The broker lets an answer go: from now on it has been seen."""
         request = asked.request
         self.offsets.answered(self._topics(), request, body)
+        if type(request) is ConsumerGroupDescribeRequest:
+            for described in body.groups:
+                if described.error_code == Code.NONE:
+                    self._show(described.group_id, described.group_epoch)
         if type(request) is not ConsumerGroupHeartbeatRequest:
             return
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
-            self._shown[request.group_id] = max(self._shown.get(request.group_id, 0), body.member_epoch)
+            self._show(request.group_id, body.member_epoch)
             if request.member_epoch >= 0:
                 self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), self._mono_ms() - self._ago_ms(asked))
-            self._check_subscribed(request, body)
         elif code in FENCED and request.member_epoch > 0:
             self._check_fenced(request, code)
+
+    def _show(self, group_id: str, epoch: int) -> None:
+        self._shown[group_id] = max(self._shown.get(group_id, 0), epoch)
 
     def crashing(self) -> None:
         """The broker is about to lose its memory: what it knows is what its log says."""
@@ -169,9 +177,11 @@ class Watch:
             if name not in after:
                 self._check_gone(group, name, before[name], event)
                 self._gone[name] = None
-        for name in after:
+        for name, now in after.items():
             if name not in before:
                 self._gone.pop(name, None)
+            if before.get(name) is not now:
+                self._check_subscribed(group, group.saved.members[name], shard.topics)
         self._members[group.group_id] = after
         self.history.group_changed(group, group.saved.epoch - self._epochs.get(group.group_id, 0))
         self._epochs[group.group_id] = group.saved.epoch
@@ -208,7 +218,7 @@ class Watch:
         """A member goes because it said so, because another took its place, or because it was silent or slow for long enough."""
         if type(event) is Arrived and type(event.request) is ConsumerGroupHeartbeatRequest:
             request = event.request
-            if request.member_epoch < 0 or (request.instance_id is not None and request.instance_id == last.said.instance_id):
+            if request.member_epoch < 0 or (last.epoch == AWAY and request.instance_id == last.said.instance_id):
                 return
         scenario, now_ms = self.world.scenario, self._mono_ms()
         silent_ms = now_ms - self._heard_at.get(member_id, 0)
@@ -224,15 +234,13 @@ class Watch:
         if member_id not in self._gone and self._processed.get(member_id, 0) <= 2 and member_id in self._told:
             raise LawBroken("fenced-with-cause", f"{member_id} at epoch {request.member_epoch} was answered {code.name}.")
 
-    def _check_subscribed(self, request: ConsumerGroupHeartbeatRequest, body: Any) -> None:
-        """Nobody is given a topic that it does not want, as far as it has said."""
-        if body.assignment is None or request.subscribed_topic_names is None:
-            return
-        wanted = request.subscribed_topic_names
-        for parts in body.assignment.topic_partitions:
-            topic = self._topics().with_id(bytes(parts.topic_id))
+    def _check_subscribed(self, group: IncrementalGroup, member: Member, topics: Topics) -> None:
+        """Nobody may use a topic that it does not want, as far as it has said."""
+        ids, wanted = group.saved.units.ids, member.said.subscribed_topic_names
+        for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
+            topic = topics.with_id(ids[number])
             if topic is not None and topic.name not in wanted:
-                raise LawBroken("subscribed-only", f"{request.member_id} wants {', '.join(wanted)} and was given {topic.name}.")
+                raise LawBroken("subscribed-only", f"{member.member_id} wants {', '.join(wanted)} and has {topic.name}.")
 
     # hands
 
