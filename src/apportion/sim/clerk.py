@@ -19,6 +19,7 @@ from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest
 
 CREATE, GROW, DELETE, PRODUCE = 7, 3, 6, 12  # the versions that are spoken
 AGAIN_MS = 300
+LOOKS = 30  # a history is looked at twice as often, or so
 DONE = (Code.NONE, Code.TOPIC_ALREADY_EXISTS, Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PARTITIONS)
 
 
@@ -140,7 +141,7 @@ class Onlooker(Client):
         """Until the end of the time of faults."""
         names = [name_of(index) for index in range(self.world.scenario.topics)]
         while self.world.now_ms < self.world.scenario.duration_ms:
-            yield Pause(self.dice.randint(500, 3_000))
+            yield Pause(self.dice.randint(1, self.world.scenario.duration_ms // LOOKS))
             try:
                 topics = yield from topics_of(self, names)
             except NoAnswer:
