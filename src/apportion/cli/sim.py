@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
+from shutil import get_terminal_size
 from typing import Any
 
 from rich.console import Console
@@ -18,12 +19,12 @@ from apportion.sim.chronicle import Chronicle
 from apportion.sim.fleet import NoProcess, Play
 from apportion.sim.outcome import Outcome
 from apportion.sim.play import play
-from apportion.sim.scenario import Fault, Scenario, ScenarioRefused
+from apportion.sim.scenario import FAULTS, Fault, Scenario, ScenarioRefused
 from apportion.sim.shrink import shortest
 
 UNUSABLE = 2  # exit code where the arguments make no sense
 LAST_LINES = 200
-PIPED_WIDTH = 160
+PIPED_COLUMNS = 120
 
 
 def run(wish: Wish, play: Play = play) -> int:
@@ -42,7 +43,10 @@ def run(wish: Wish, play: Play = play) -> int:
 
 
 def _console() -> Console:
-    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    """As wide as the terminal, or as COLUMNS says."""
+    return Console(
+        highlight=False, markup=False, width=None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
+    )
 
 
 # One history
@@ -69,7 +73,7 @@ def _show(wish: Wish, seed: int, play: Play) -> int:
         console = _console()
         for line in picture(scenario, outcome, chronicle.hands, console.width):
             console.print(line, soft_wrap=True)
-        console.print(_faults_table(enumerate(scenario.faults) if kept is None else zip(kept, scenario.faults, strict=True)))
+        console.print(_faults_table(scenario, range(len(scenario.faults)) if kept is None else kept))
         console.print(_figures_table(outcome))
         console.print(_verdict(outcome), soft_wrap=True)
     return 0 if outcome.holds else BROKEN
@@ -104,11 +108,39 @@ def _told(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
     }
 
 
-def _faults_table(faults: Iterable[tuple[int, Fault]]) -> Table:
-    table = Table("fault", "at", "kind", "of", "amount", title_justify="left")
-    for number, fault in faults:
-        table.add_row(str(number), f"{fault.at_ms / 1000:.3f} s", fault.kind, str(fault.who), str(fault.amount))
+COUNTED = {"more-partitions": "partitions", "disk-refuses": "flushes", "lost-reply": "answers"}
+AT_ONCE = ("topic-again", "subscribe")
+
+
+def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
+    """The faults of the scenario, each with its number in the list that was drawn."""
+    table = Table("fault", "at", "kind", "befalls", "amount", *(("what it does",) if explains else ()))
+    for number, fault in zip(numbers, scenario.faults, strict=True):
+        row = (str(number), f"{fault.at_ms / 1000:.3f} s", fault.kind, _victim(fault, scenario), _amount(fault))
+        table.add_row(*row, *((FAULTS[fault.kind],) if explains else ()))
     return table
+
+
+def _victim(fault: Fault, scenario: Scenario) -> str:
+    """Whom the fault befalls."""
+    if fault.kind in ("broker-crash", "broker-pause", "disk-refuses"):
+        return "broker"
+    if fault.kind in ("more-partitions", "topic-again"):
+        return f"t{fault.who % scenario.topics}"
+    if fault.kind == "roll":
+        return "all"
+    number = fault.who % scenario.members
+    name = f"worker{number}" if number < scenario.workers else f"reader{number - scenario.workers}"
+    return f"{name} or broker" if fault.kind == "clock-jump" else name
+
+
+def _amount(fault: Fault) -> str:
+    """How long the fault lasts, or how much it is."""
+    if fault.kind in AT_ONCE:
+        return ""
+    if fault.kind in COUNTED:
+        return f"{fault.amount} {COUNTED[fault.kind]}"
+    return f"{fault.amount / 1000:{'+' if fault.kind == 'clock-jump' else ''},.3f} s"
 
 
 def _figures_table(outcome: Outcome) -> Table:
@@ -154,7 +186,7 @@ def _shrink(wish: Wish, seed: int, play: Play) -> int:
         print(json.dumps({**whole, "plays": shrunk.plays, "command": command}, indent=2))
         return BROKEN
     console = _console()
-    console.print(_faults_table(faults))
+    console.print(_faults_table(scenario.with_faults(fault for _, fault in faults), shrunk.kept, explains=True))
     console.print(_verdict(shrunk.outcome), soft_wrap=True)
     console.print(
         f"{len(faults)} of {len(scenario.faults)} faults are enough ({shrunk.plays} histories played): {command}", soft_wrap=True

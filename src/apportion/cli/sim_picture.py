@@ -130,7 +130,8 @@ def _legend(letters: dict[str, tuple[str, str]], marks: dict[str, str], scenario
         owners.append(f" {name}   ")
     counts = [fault.kind for fault in scenario.faults]
     faults = Text("   ".join(f"{mark} {kind} x{counts.count(kind)}" for kind, mark in marks.items()), style="red")
-    signs = Text(f"{NOBODY} nobody   {BOTH} two at once   ' time   | no new faults from here on   X a law broke", style="dim")
+    both = f"{BOTH} two, one of which was dismissed and does not know"
+    signs = Text(f"{NOBODY} nobody   {both}   ' time   | no new faults from here on   X a law broke", style="dim")
     return [line for line in (owners, faults, signs) if line]
 
 
