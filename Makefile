@@ -1,6 +1,6 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-compat bench mutants lock clean fresh
+.PHONY: help demo test check test-compat bench sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -38,6 +38,9 @@ bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="-
 
 mutants: $(READY) ## small bugs put into coord/ and member/: do the tests and the simulator see them? (ARGS="--sample 20")
 	@$(PY) tools/mutants.py $(ARGS)
+
+sim: $(READY) ## search the seeds that catch each planted bug, keep them in tests/sim/found.txt (ARGS="--only NAME")
+	@$(PY) tools/hunt.py $(ARGS)
 
 lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=spark --output-file=requirements.lock pyproject.toml

@@ -1,0 +1,43 @@
+"""Does the simulator see? Each planted bug breaks a law in the seed that `make sim` found, and without the bug that seed holds."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from apportion.sim.play import play
+from apportion.sim.scenario import drawn
+from tests.sim.planted import PLANTED
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def loaded(path):
+    """The module in that file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+FOUND = loaded(ROOT / "tools" / "hunt.py").read()
+
+
+def found(name):
+    """Where `make sim` found the bug."""
+    assert name in FOUND, f"make sim has not found {name} yet"
+    return FOUND[name]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(name, monkeypatch):
+    seed, law = found(name).seed, found(name).law
+    assert play(drawn(seed)).broken is None
+    PLANTED[name].plant(monkeypatch)
+    broken = play(drawn(seed)).broken
+    assert broken is not None and broken.law == law, broken
+
+
+def test_found_names_only_what_is_planted():
+    assert set(FOUND) <= set(PLANTED)
+    assert PLANTED

@@ -1,0 +1,46 @@
+"""Every seed that ever failed holds, and so does a slice of others."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from apportion.sim.fleet import Draw
+from apportion.sim.play import play
+
+SLICE = range(60)  # of `make test`; more are `apportion sim --runs`
+LINE = re.compile(r"(?P<seed>\d+)(?P<said>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
+
+
+def drawn_of(line):
+    """The scenario of a line of seeds.txt."""
+    found = LINE.fullmatch(line)
+    assert found, f"not a line of seeds.txt: {line!r}"
+    said = dict(word.split("=") for word in found["said"].split())
+    faults = said.pop("faults", None)
+    kinds = None if faults is None else () if faults == "none" else tuple(faults.split(","))
+    sizes = {name: int(value) if value.isdigit() else value for name, value in said.items()}
+    return Draw(kinds, sizes).scenario(int(found["seed"]))
+
+
+LINES = [line for line in Path(__file__).with_name("seeds.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_seed_that_failed_holds_now(line):
+    assert play(drawn_of(line)).broken is None
+
+
+def test_a_line_says_a_world():
+    world = drawn_of("17 partitions=3 assignor=range faults=cut,pause - a worker was told twice what it knew")
+    assert world == Draw(("cut", "pause"), {"partitions": 3, "assignor": "range"}).scenario(17)
+    assert drawn_of("17 faults=none - it was broken from the start").faults == ()
+    with pytest.raises(AssertionError, match="not a line"):
+        drawn_of("17 no reason")
+
+
+@pytest.mark.parametrize("start", SLICE[::10])
+def test_fresh_seeds_hold(start):
+    outcomes = [play(Draw().scenario(seed)) for seed in range(start, start + 10)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 10
+    assert all(outcome.steps > 300 and outcome.digest for outcome in outcomes)

@@ -1,0 +1,100 @@
+"""`make sim`: each planted bug is searched for, and tests/sim/found.txt holds the first seed that catches it.
+
+Of each at most 2,000 seeds are played, in two processes, with the bug planted in them; the seed that is kept is the lowest that
+breaks a law. `make test` replays these seeds, with the bug and without.
+"""
+
+import argparse
+import sys
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the planted bugs stand beside the tests
+
+from apportion.sim.fleet import Draw, outcomes  # noqa: E402
+from apportion.sim.outcome import Broken, Outcome  # noqa: E402
+from apportion.sim.play import play  # noqa: E402
+from tests.sim.planted import PLANTED  # noqa: E402
+
+FOUND = ROOT / "tests" / "sim" / "found.txt"
+SEEDS, JOBS = 2_000, 2
+
+
+class Found(NamedTuple):
+    """Which seed catches a planted bug, and by which law. searched: how many seeds were played until then."""
+
+    name: str
+    seed: int
+    law: str
+    searched: int
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self))
+
+
+def read(path: Path = FOUND) -> dict[str, Found]:
+    """What was found at the last search, by name."""
+    rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return {name: Found(name, int(seed), law, int(searched)) for name, seed, law, searched in rows}
+
+
+def play_planted(name, scenario, chronicle=None) -> Outcome:
+    """What becomes of the scenario with that bug planted; it is gone afterwards."""
+    with pytest.MonkeyPatch.context() as patcher:
+        PLANTED[name].plant(patcher)
+        return play(scenario, chronicle)
+
+
+def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Broken] | None:
+    """The lowest of the seeds that breaks a law with that bug planted; None where there is none."""
+    played: set[int] = set()
+    best: Outcome | None = None
+    with closing(outcomes(range(seeds), jobs, Draw(), partial(play_planted, name))) as found:
+        for outcome in found:
+            played.add(outcome.seed)
+            if outcome.broken is not None and (best is None or outcome.seed < best.seed):
+                best = outcome
+            if best is not None and played.issuperset(range(best.seed)):
+                break
+    if best is None or best.broken is None:
+        return None
+    return Found(name, best.seed, best.broken.law, best.seed + 1), best.broken
+
+
+def main() -> int:
+    """0 where every bug is found; what was found is in FOUND."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", choices=list(PLANTED), help="this bug alone; others stay as they were"
+    )
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--jobs", type=int, default=JOBS)
+    wish = parser.parse_args()
+    table = Table("planted", "seed", "law", "searched", "why it broke")
+    console, kept, missed = Console(), {name: row for name, row in read().items() if name in PLANTED}, 0
+    for name in wish.only or PLANTED:
+        console.print(f"[dim]{name}: {PLANTED[name].why}[/]", highlight=False)
+        kept.pop(name, None)
+        found = search(name, wish.seeds, wish.jobs)
+        if found is None:
+            missed += 1
+            table.add_row(name, "-", "[bold red]not found[/]", f"{wish.seeds:,}", "")
+            continue
+        kept[name], broken = found
+        console.print(f"  seed {kept[name].seed}: {broken}", highlight=False)
+        table.add_row(name, str(kept[name].seed), broken.law, f"{kept[name].searched:,}", broken.why)
+    FOUND.write_text("".join(f"{kept[name]}\n" for name in PLANTED if name in kept))
+    console.print(table)
+    console.print(f"{len(PLANTED)} planted, {len(kept)} found; written: tests/sim/{FOUND.name}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
