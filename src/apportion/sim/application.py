@@ -161,7 +161,7 @@ class Application(Client):
 
     def _rings(self) -> None:
         wake_ms = self.member.wake_at()
-        if wake_ms is not None and wake_ms <= self.now().mono_ms:
+        if wake_ms is not None and wake_ms <= self.mono_ms():
             self.tell(self._tick)
         else:
             self._alarm.set(wake_ms)

@@ -133,7 +133,7 @@ class Broker(Process):
     def _rings(self) -> None:
         assert self.node is not None
         wake_ms = self.node.wake_at()
-        if wake_ms is not None and wake_ms <= self.now().mono_ms:
+        if wake_ms is not None and wake_ms <= self.mono_ms():
             self._step(self._tick)
         else:
             self._alarm.set(wake_ms)

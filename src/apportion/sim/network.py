@@ -96,7 +96,7 @@ class Line:
         """`done` is called once, in this life of the process: with the answer, or with NO_ANSWER if none will come."""
         assert self._done is None, "one request at a time"
         self._done = done
-        self._due_ms = self._process.now().mono_ms + timeout_ms
+        self._due_ms = self._process.mono_ms() + timeout_ms
         connection = self._connection
         if connection is None:
             connection = self._connection = Connection(self._lost)
@@ -139,7 +139,7 @@ class Line:
     def _rings(self) -> None:
         if self._done is None:
             return
-        if self._process.now().mono_ms < self._due_ms:
+        if self._process.mono_ms() < self._due_ms:
             self._alarm.set(self._due_ms)
         else:
             done = self._done

@@ -31,16 +31,13 @@ class Offsets:
         self._shown: dict[Spot, int] = {}
         self._written: dict[tuple[bytes, int], int] = {}
 
-    def before(self, shards: Iterable[Shard], request: Any) -> None:
+    def before(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
         """The broker is about to work off `request`."""
-        if type(request) is OffsetCommitRequest:
-            known = _of_group(shards, request.group_id)
-            self._before = {topic: dict(partitions) for topic, partitions in known.items()}
+        known = _of_group(shards, request.group_id)
+        self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
-    def after(self, shards: Iterable[Shard], request: Any) -> None:
+    def after(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
         """The broker has worked it off: what it stored was the member's to commit, and goes forward."""
-        if type(request) is not OffsetCommitRequest:
-            return
         for topic, partitions in _of_group(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():

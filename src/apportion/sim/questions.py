@@ -67,14 +67,14 @@ def insist(who: Process, api: str, ask: Request, read: Callable[[Any], tuple[Cod
             failure = Refused(code, api)
             if reaction(api, code) not in (Reaction.RETRY, Reaction.SEEK, Reaction.REFRESH):
                 raise failure
-        if who.now().mono_ms >= until_ms:
+        if who.mono_ms() >= until_ms:
             raise failure
         yield Pause(AGAIN_MS)
 
 
 def as_member(who: "Application", life: int, ask: Callable[[Membership, int], Story]) -> Story:
     """What `ask` comes to, said by the member in that life; said again if its epoch moves on meanwhile."""
-    until_ms = who.now().mono_ms + PATIENCE_MS
+    until_ms = who.mono_ms() + PATIENCE_MS
     while True:
         view = who.member.view()
         if view.epoch <= 0 or view.lives != life:
@@ -82,7 +82,7 @@ def as_member(who: "Application", life: int, ask: Callable[[Membership, int], St
         try:
             return (yield from ask(Membership(view.member_id, view.epoch, who.instance_id), until_ms))
         except Refused as refused:
-            if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN or who.now().mono_ms >= until_ms:
+            if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN or who.mono_ms() >= until_ms:
                 raise
         yield News(EPOCH_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
 
@@ -140,7 +140,7 @@ def offsets_at(who: Process, places: Iterable[Place], when: int) -> Story:
         return worst(codes), found
 
     request = Request(ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics), OFFSETS)
-    return (yield from insist(who, "ListOffsets", request, read, who.now().mono_ms + PATIENCE_MS))
+    return (yield from insist(who, "ListOffsets", request, read, who.mono_ms() + PATIENCE_MS))
 
 
 def topics_of(who: Process, wanted: Iterable[str | TopicId]) -> Story:
@@ -156,13 +156,13 @@ def topics_of(who: Process, wanted: Iterable[str | TopicId]) -> Story:
         )
 
     request = Request(MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA)
-    return (yield from insist(who, "Metadata", request, read, who.now().mono_ms + PATIENCE_MS)) if asked else Topics()
+    return (yield from insist(who, "Metadata", request, read, who.mono_ms() + PATIENCE_MS)) if asked else Topics()
 
 
 def described(who: "Application") -> Story:
     """The group as its coordinator describes it."""
     request = Request(ConsumerGroupDescribeRequest(group_ids=(who.group,)), DESCRIBE)
-    until_ms = who.now().mono_ms + PATIENCE_MS
+    until_ms = who.mono_ms() + PATIENCE_MS
     return (
         yield from insist(
             who,

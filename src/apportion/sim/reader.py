@@ -12,6 +12,8 @@ from apportion.sim.questions import News, NoAnswer, Pause, commit, committed, of
 from apportion.sim.world import Story
 from apportion.topics import TopicId
 
+IDLE_MS = 500
+
 
 class Reader(Application):
     """One consumer. All readers are one group."""
@@ -30,8 +32,7 @@ class Reader(Application):
                 yield from self._poll()
             except (Refused, NoAnswer):
                 yield Pause(200)
-            span_ms = self.work_ms(self.world.scenario.batch_ms)
-            yield News(span_ms, has_news)
+            yield News(IDLE_MS + self.work_ms(self.world.scenario.batch_ms), has_news)
 
     def _poll(self) -> Story:
         view = self.member.view()

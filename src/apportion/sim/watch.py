@@ -26,6 +26,7 @@ from apportion.sim.world import World
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.offset_commit import OffsetCommitRequest
 
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
 REPLAYED_EVERY = 500  # steps
@@ -83,7 +84,7 @@ class Watch:
 
     def before(self, event: Any) -> None:
         """The broker is about to step over `event`."""
-        if type(event) is Arrived:
+        if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before(self._shards(), event.request)
 
     def stepped(self, event: Any, actions: list[Any]) -> None:
@@ -91,10 +92,11 @@ class Watch:
         if event is None:
             self._recovered()
         if type(event) is Arrived:
-            if type(event.request) is ConsumerGroupHeartbeatRequest:
-                member_id = event.request.member_id
-                self._processed[member_id] = self._processed.get(member_id, 0) + 1
-            self.offsets.after(self._shards(), event.request)
+            request = event.request
+            if type(request) is ConsumerGroupHeartbeatRequest:
+                self._processed[request.member_id] = self._processed.get(request.member_id, 0) + 1
+            elif type(request) is OffsetCommitRequest:
+                self.offsets.after(self._shards(), request)
         self._look(event)
         if self.world.steps // REPLAYED_EVERY != self._replays.checked_at // REPLAYED_EVERY:
             self._replays.check(self._node_shards())
@@ -295,7 +297,7 @@ class Watch:
 
     def _mono_ms(self) -> int:
         assert self._broker is not None
-        return self._broker.now().mono_ms
+        return self._broker.mono_ms()
 
     def _topics(self) -> Topics:
         assert self._broker is not None and self._broker.node is not None

@@ -22,7 +22,8 @@ from apportion.sim.sink import Sink
 from apportion.sim.world import Story
 from apportion.topics import Topics
 
-IDLE_MS = 100
+IDLE_MS = 1_000
+AGAIN_MS = 500
 
 
 class Checkpoint:
@@ -71,7 +72,7 @@ class Worker(Application):
             try:
                 following = yield from self._told(self.batches.next(previous, self.limit))
             except (NotYet, Refused, NoAnswer):
-                yield News(IDLE_MS * 5, lambda member: False)
+                yield Pause(AGAIN_MS)
                 continue
             self.takes(*self.batches.held)
             if following == previous:
@@ -85,7 +86,7 @@ class Worker(Application):
     @property
     def trigger_ms(self) -> int:
         """How long the query waits when there was nothing to do."""
-        return self.world.scenario.batch_ms
+        return max(IDLE_MS, self.world.scenario.batch_ms)
 
     def _write(self, batch: Span, life: int) -> Story:
         """The batch is in the sink, and then done."""

@@ -94,15 +94,18 @@ class Process:
         self.is_up = False
         self.is_paused = False
         self._missed: list[tuple[int, Call, tuple[Any, ...]]] = []
-        self._rate_ppm = self.dice.randint(-2_000, 2_000)
+        self._speed = 1_000_000 + self.dice.randint(-2_000, 2_000)  # of the monotonic clock: picoseconds in a microsecond
         self._origin_ms = self.dice.randint(0, 1_000_000_000)
         self._wall_ms = EPOCH_MS + self.dice.randint(-500, 500)
 
     def now(self) -> Instant:
         """Both clocks of this process."""
-        now_us = self.world.now_us
-        passed_ms = (now_us + now_us * self._rate_ppm // 1_000_000) // 1000
+        passed_ms = self.world.now_us * self._speed // 1_000_000_000
         return Instant(self._origin_ms + passed_ms, self._wall_ms + passed_ms)
+
+    def mono_ms(self) -> int:
+        """The monotonic clock of this process."""
+        return self._origin_ms + self.world.now_us * self._speed // 1_000_000_000
 
     def starts(self) -> None:
         """The process lives a new life."""
@@ -150,8 +153,7 @@ class Process:
 
     def until_us(self, mono_ms: int) -> int:
         """Simulated microseconds from now until this process's monotonic clock says `mono_ms`; at least one."""
-        left_ms = mono_ms - self.now().mono_ms
-        return max(1, left_ms * 1000 - left_ms * self._rate_ppm // 1000)
+        return max(1, (mono_ms - self.mono_ms()) * 1_000_000_000 // self._speed)
 
 
 class Alarm:
