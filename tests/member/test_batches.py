@@ -56,6 +56,11 @@ def working(there, *places):
     return mine, there.attempt(mine.next(NOTHING, None))
 
 
+def large():
+    """A large number, each time as another object: Python keeps small ones but once."""
+    return int("1000")
+
+
 def test_the_first_plan_commits_its_start_before_the_span(there):
     there.sees(target=held(P0, P1))
     there.starts[P1] = 4
@@ -81,6 +86,15 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(the
     there.ends[P0] = 12
     assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 12)})
     assert there.asked == [Look(), Commit({P0: 10}, 1), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+
+
+def test_a_life_is_known_by_its_number_however_large(there):
+    there.sees(lives=large())
+    mine, first = working(there, P0)
+    there.sees(lives=large())
+    there.offsets[P0] = 3
+    there.ends[P0] = 12
+    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 12)})
 
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
@@ -355,11 +369,6 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [Look()])
     there.stood = described(P0)
     assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [Look(), Share()])
-
-
-def large():
-    """A large epoch, each time as another object: Python keeps small numbers but once."""
-    return int("1000")
 
 
 @pytest.mark.parametrize(

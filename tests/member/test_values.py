@@ -1,0 +1,29 @@
+"""What goes into a machine and comes out of it is a value: others may keep it, and nobody can change it under their hands."""
+
+from dataclasses import is_dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import apportion.member
+
+ROOM = Path(apportion.member.__file__).parent
+MODULES = ["apportion.member." + ".".join(file.relative_to(ROOM).with_suffix("").parts) for file in sorted(ROOM.rglob("[!_]*.py"))]
+VALUES = [
+    kind
+    for module in map(import_module, MODULES)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
+]
+
+
+def test_there_are_values_to_look_at():
+    assert len(VALUES) > 3
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
+def test_a_value_cannot_be_changed_nor_given_more_fields(kind):
+    assert kind.__dataclass_params__.frozen
+    assert "__slots__" in vars(kind)
+    assert not hasattr(kind.__new__(kind), "__dict__")
