@@ -219,12 +219,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--sample", type=int, default=SAMPLE, help=f"how many mutants (a smaller sample is part of a larger; {SAMPLE})"
     )
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of the sample: another seed, other mutants ({SEED})")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"simulator seeds for each that the tests miss ({SEEDS}; 0: none)")
     parser.add_argument("--jobs", type=int, default=2, help="how many are tried at a time (2)")
     parser.add_argument("--report", action="store_true", help="only print what is known")
     said = parser.parse_args(arguments)
     findings = Findings(OUT)
-    mutants = sample(ROOT / "src" / "apportion", said.sample, SEED)
+    mutants = sample(ROOT / "src" / "apportion", said.sample, said.seed)
     if not said.report:
         try_tests(mutants, findings, said.jobs)
         if said.seeds and (ROOT / "src/apportion/sim/play.py").exists():
