@@ -28,6 +28,7 @@ def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_
 
 
 def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
+    assert (EARLIEST, LATEST) == (-2, -1)
     starting = Starting(given={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
     assert plan(NOTHING, world(logs, starting=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
