@@ -1,5 +1,6 @@
 """One history, from the opening of a world to its last law: faults, then calm, then convergence within a bound, then silence."""
 
+import gc
 from collections.abc import Iterator
 
 from apportion.member.plan import EARLIEST
@@ -25,13 +26,13 @@ def play(scenario: Scenario, chronicle: Chronicle | None = None) -> Outcome:
     """
     world = World(scenario, chronicle)
     stage = Stage(world)
-    broken = None
+    collects = gc.isenabled()
+    gc.disable()  # a history makes few cycles, and they are as young as it: collected afterwards, in one go
     try:
-        _play(stage)
-    except LawBroken as law:
-        broken = Broken(law.law, world.now_ms, law.why)
-    except Exception as error:
-        broken = Broken("no-defect", world.now_ms, f"{type(error).__name__}: {error} ({_place(error)})")
+        broken = _broken_or_none(stage)
+    finally:
+        if collects:
+            gc.enable()
     if broken is not None:
         world.say("world", f"law broken: {broken}")
     history = stage.watch.history
@@ -48,6 +49,17 @@ def play(scenario: Scenario, chronicle: Chronicle | None = None) -> Outcome:
         digest=world.digest(*_bytes(stage)),
         broken=broken,
     )
+
+
+def _broken_or_none(stage: Stage) -> Broken | None:
+    """The first law that broke."""
+    try:
+        _play(stage)
+    except LawBroken as law:
+        return Broken(law.law, stage.world.now_ms, law.why)
+    except Exception as error:
+        return Broken("no-defect", stage.world.now_ms, f"{type(error).__name__}: {error} ({_place(error)})")
+    return None
 
 
 def _play(stage: Stage) -> None:
@@ -83,7 +95,7 @@ def _converge(stage: Stage) -> None:
             what = missing or "offsets are still being committed"
             raise LawBroken("converges", f"{bound_ms(scenario)} ms after the last fault {what}.")
         ends = [] if missing else _ends(stage)
-        world.run(world.now_us + (SLICE_US if missing else 10_000 * scenario.batch_ms))
+        world.run(world.now_us + (SLICE_US if missing else 3_000 * (scenario.batch_ms + 1_000)))
 
 
 def _be_silent(stage: Stage) -> None:
