@@ -133,8 +133,7 @@ def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
 
 
 def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) -> None:
-    """The simulator has seen every mutant that the tests missed. Seeds that fail without any mutant are left out."""
-    missed = [mutant for mutant in mutants if not killed(findings.row(mutant), "tests")]
+    """The simulator has seen every one of these mutants. Seeds that fail without any mutant are left out."""
     state = f"{digest(ROOT, ('src/apportion',))} {count}"
     if findings.baseline.get("state") != state:
         with tempfile.TemporaryDirectory(prefix="mutants-") as place:
@@ -151,7 +150,7 @@ def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) 
         findings.keep()
     base = findings.baseline
     limit_s = int(30 + 20 * base["seconds"] / count)
-    run_all(missed, findings, "seeds", state, jobs, lambda tree, mutant: tree.seeds(mutant, count, base["failing"], limit_s))
+    run_all(mutants, findings, "seeds", state, jobs, lambda tree, mutant: tree.seeds(mutant, count, base["failing"], limit_s))
 
 
 def explanations(text: str) -> dict[tuple[str, str, str], tuple[str, str]]:
@@ -183,6 +182,10 @@ def report(rows: list[tuple[Mutant, Finding]], known: dict[tuple[str, str, str],
     console.print(table)
     _report_seeds([(mutant, row) for mutant, row in rows if verdict(row) == "seeds"], console)
     _report_living([mutant for mutant, row in rows if verdict(row) == "lives"], known, console)
+    alone = [killed(row, "seeds") for _, row in rows if "seeds" in row]
+    console.print(
+        f"The simulator, which was given {len(alone)} of these, killed {sum(alone)}; the tests missed {sums[1] + sums[2]}."
+    )
     tried = len(rows) - sums[3]
     share = (sums[0] + sums[1]) / tried if tried else 0.0
     console.print(
@@ -222,6 +225,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the sample: another seed, other mutants ({SEED})")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"simulator seeds for each that the tests miss ({SEEDS}; 0: none)")
     parser.add_argument("--jobs", type=int, default=2, help="how many are tried at a time (2)")
+    parser.add_argument("--alone", action="store_true", help="give the simulator also those that the tests kill")
     parser.add_argument("--report", action="store_true", help="only print what is known")
     said = parser.parse_args(arguments)
     findings = Findings(OUT)
@@ -229,7 +233,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not said.report:
         try_tests(mutants, findings, said.jobs)
         if said.seeds and (ROOT / "src/apportion/sim/play.py").exists():
-            try_seeds(mutants, findings, said.jobs, said.seeds)
+            missed = [mutant for mutant in mutants if not killed(findings.row(mutant), "tests")]
+            try_seeds(mutants if said.alone else missed, findings, said.jobs, said.seeds)
     known = explanations(SURVIVORS.read_text())
     rows = [(mutant, findings.row(mutant)) for mutant in mutants]
     share = report(rows, known, Console(width=None if sys.stdout.isatty() else 160))
