@@ -92,9 +92,8 @@ def test_a_life_is_known_by_its_number_however_large(there):
     there.sees(lives=large())
     mine, first = working(there, P0)
     there.sees(lives=large())
-    there.offsets[P0] = 3
-    there.ends[P0] = 12
-    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 12)})
+    assert there.attempt(mine.next(first, None)) is first
+    assert there.asked == [Look(), Commit({P0: 10}, large()), Named(held(P0)), Starts((P0,)), Ends((P0,))]
 
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
