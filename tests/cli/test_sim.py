@@ -214,7 +214,7 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
         ["4", f"{faults[4].at_ms / 1000:.3f}", "s", wanted]
     ]
     assert lines[-2] == "seed 3 breaks one-hand at 99000.000 s: why"
-    assert lines[-1].startswith(f"1 of {len(faults)} faults are enough (")
+    assert lines[-1].startswith(f"1 of {len(faults)} faults suffices (")
     assert lines[-1].endswith(": apportion sim --seed 3 --only-faults 4")
 
 

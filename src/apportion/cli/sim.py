@@ -108,7 +108,11 @@ def _told(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
     }
 
 
-COUNTED = {"more-partitions": "partitions", "disk-refuses": "flushes", "lost-reply": "answers"}
+COUNTED = {  # what the amount of a fault counts, where it is no time: of one, of several
+    "more-partitions": ("partition", "partitions"),
+    "disk-refuses": ("flush", "flushes"),
+    "lost-reply": ("answer", "answers"),
+}
 AT_ONCE = ("topic-again", "subscribe")
 
 
@@ -139,7 +143,7 @@ def _amount(fault: Fault) -> str:
     if fault.kind in AT_ONCE:
         return ""
     if fault.kind in COUNTED:
-        return f"{fault.amount} {COUNTED[fault.kind]}"
+        return f"{fault.amount} {COUNTED[fault.kind][fault.amount != 1]}"
     return f"{fault.amount / 1000:{'+' if fault.kind == 'clock-jump' else ''},.3f} s"
 
 
@@ -188,7 +192,8 @@ def _shrink(wish: Wish, seed: int, play: Play) -> int:
     console = _console()
     console.print(_faults_table(scenario.with_faults(fault for _, fault in faults), shrunk.kept, explains=True))
     console.print(_verdict(shrunk.outcome), soft_wrap=True)
+    suffice = "suffices" if len(faults) == 1 else "suffice"
     console.print(
-        f"{len(faults)} of {len(scenario.faults)} faults are enough ({shrunk.plays} histories played): {command}", soft_wrap=True
+        f"{len(faults)} of {len(scenario.faults)} faults {suffice} ({shrunk.plays} histories played): {command}", soft_wrap=True
     )
     return BROKEN
