@@ -1,10 +1,11 @@
-"""`make sim`: each planted bug is searched for, and tests/sim/found.txt holds the first seed that catches it.
+"""`make sim`: each planted bug is searched for, and tests/sim/found.txt and docs/guards.md have the first seed that catches it.
 
 Of each at most 2,000 seeds are played, in two processes, with the bug planted in them; the seed that is kept is the lowest that
-breaks a law. `make test` replays these seeds, with the bug and without.
+breaks a law with it and none without. `make test` replays these seeds, with the bug and without.
 """
 
 import argparse
+import re
 import sys
 from contextlib import closing
 from functools import partial
@@ -18,12 +19,16 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the planted bugs stand beside the tests
 
+from apportion.sim.chronicle import Chronicle  # noqa: E402
 from apportion.sim.fleet import Draw, outcomes  # noqa: E402
 from apportion.sim.outcome import Broken, Outcome  # noqa: E402
 from apportion.sim.play import play  # noqa: E402
+from apportion.sim.scenario import Scenario  # noqa: E402
 from tests.sim.planted import PLANTED  # noqa: E402
 
 FOUND = ROOT / "tests" / "sim" / "found.txt"
+PAGE = ROOT / "docs" / "guards.md"
+ROW = re.compile(r"^(\| `([\w-]+)` \|[^|\n]*\|[^|\n]*\|)[^|\n]*\|$", re.MULTILINE)  # a bug, its guard, what happens, the seed
 SEEDS, JOBS = 2_000, 2
 
 
@@ -45,11 +50,29 @@ def read(path: Path = FOUND) -> dict[str, Found]:
     return {name: Found(name, int(seed), law, int(searched)) for name, seed, law, searched in rows}
 
 
-def play_planted(name, scenario, chronicle=None) -> Outcome:
-    """What becomes of the scenario with that bug planted; it is gone afterwards."""
+def write(kept: dict[str, Found]) -> None:
+    """FOUND has these rows, and the page of the guards shows them."""
+    FOUND.write_text("".join(f"{kept[name]}\n" for name in PLANTED if name in kept))
+    PAGE.write_text(ROW.sub(lambda row: f"{row[1]} {shown(kept.get(row[2]))}|", PAGE.read_text()))
+
+
+def shown(row: Found | None) -> str:
+    """What the page of the guards says in its last column."""
+    return f"{row.seed}: `{row.law}` " if row else ""
+
+
+def play_planted(name: str, scenario: Scenario, chronicle: Chronicle | None = None) -> Outcome:
+    """What becomes of the scenario with that bug planted; it is gone afterwards.
+
+    A scenario that breaks a law without the bug as well says nothing of it: that is a failure of its own, and told on stderr.
+    """
     with pytest.MonkeyPatch.context() as patcher:
         PLANTED[name].plant(patcher)
-        return play(scenario, chronicle)
+        outcome = play(scenario, chronicle)
+    if outcome.holds or (sound := play(scenario)).holds:
+        return outcome
+    print(f"  seed {scenario.seed} breaks {sound.broken} (without a bug that was planted)", file=sys.stderr)
+    return outcome._replace(broken=None)
 
 
 def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Broken] | None:
@@ -80,17 +103,18 @@ def main() -> int:
     table = Table("planted", "seed", "law", "searched", "why it broke")
     console, kept, missed = Console(), {name: row for name, row in read().items() if name in PLANTED}, 0
     for name in wish.only or PLANTED:
-        console.print(f"[dim]{name}: {PLANTED[name].why}[/]", highlight=False)
+        console.print(f"[dim]{name}: {PLANTED[name].why}[/]", highlight=False, soft_wrap=True)
         kept.pop(name, None)
+        write(kept)
         found = search(name, wish.seeds, wish.jobs)
         if found is None:
             missed += 1
             table.add_row(name, "-", "[bold red]not found[/]", f"{wish.seeds:,}", "")
             continue
         kept[name], broken = found
-        console.print(f"  seed {kept[name].seed}: {broken}", highlight=False)
+        write(kept)
+        console.print(f"  seed {kept[name].seed}: {broken}", highlight=False, soft_wrap=True)
         table.add_row(name, str(kept[name].seed), broken.law, f"{kept[name].searched:,}", broken.why)
-    FOUND.write_text("".join(f"{kept[name]}\n" for name in PLANTED if name in kept))
     console.print(table)
     console.print(f"{len(PLANTED)} planted, {len(kept)} found; written: tests/sim/{FOUND.name}")
     return 1 if missed else 0
