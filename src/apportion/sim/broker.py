@@ -5,7 +5,7 @@ about reaches the disk at its beginning or at its end, as the dice say, for a cr
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apportion.coord.config import GroupSettings
 from apportion.machine import Arrived, Flush, Flushed, FlushFailed, Gone, Note, Reply, Tick, Ticket
@@ -16,6 +16,9 @@ from apportion.sim.network import DOWN, Connection, Line, Link, answer_through_b
 from apportion.sim.outcome import LawBroken
 from apportion.sim.world import Alarm, Process, World
 from apportion.store.memory_disk import MemoryDisk
+
+if TYPE_CHECKING:
+    from apportion.sim.watch import Watch
 
 HERE = Address("broker", 9092)
 LAST_FLUSH_US = 1_500_000  # a disk that dies takes its time
@@ -36,19 +39,14 @@ class Asked:
 
 
 class Broker(Process):
-    """One broker. `stepped(event, actions)` is called after each step of its node, `before(event)` before it.
+    """One broker, and the watch that sees each of its steps and answers.
 
     asked: the requests whose tickets are not spent. is_listening: it has recovered, and its recovery is on the disk.
     """
 
-    def __init__(
-        self,
-        world: World,
-        before: Callable[[Any], None],
-        stepped: Callable[[Any, list[Any]], None],
-        answers: Callable[[Asked, Any], None],
-    ) -> None:
+    def __init__(self, world: World, watch: "Watch") -> None:
         super().__init__(world, "broker")
+        self.watch = watch
         self.disk = MemoryDisk()
         self.settings = settings_of(world)
         self.node: Node | None = None
@@ -57,9 +55,6 @@ class Broker(Process):
         self.refusals = 0
         self.crashes = 0
         self.doom: Callable[[], None] | None = None  # what happens in the middle of the next flush
-        self._before = before
-        self._stepped = stepped
-        self._answers = answers
         self._tickets = 0
         self._gone: dict[Ticket, bool] = {}  # not answered when their connection closed
         self._is_silent = False  # while it is down, its host does not even refuse connections
@@ -76,7 +71,7 @@ class Broker(Process):
         self.node = Node(self.disk, self.settings, HERE)
         actions = self.node.start(self.now(), self.dice.randbytes(16))
         self.is_listening = not any(type(action) is Flush for action in actions)
-        self._stepped(None, actions)
+        self.watch.stepped(None)
         self._perform(actions)
 
     def crash(self, tear_bytes: int | None, resets: bool) -> None:
@@ -140,9 +135,9 @@ class Broker(Process):
 
     def _step(self, event: Any) -> None:
         assert self.node is not None
-        self._before(event)
+        self.watch.before(event)
         actions = self.node.step(event, self.now())
-        self._stepped(event, actions)
+        self.watch.stepped(event)
         self._perform(actions)
 
     def _perform(self, actions: list[Any]) -> None:
@@ -162,7 +157,7 @@ class Broker(Process):
             if self._gone.pop(reply.ticket, False):
                 return  # its connection was closed while the answer waited for the disk
             raise LawBroken("ticket-once", f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}")
-        self._answers(asked, reply.body)
+        self.watch.answers(asked, reply.body)
         connection = asked.connection
         connection.answers[reply.ticket] = (asked, reply.body)
         while connection.order and connection.order[0] in connection.answers:

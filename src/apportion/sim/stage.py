@@ -19,7 +19,7 @@ class Stage:
         self.world = world
         self.sink = Sink()
         self.watch = Watch(world, {Worker.group: self.sink})
-        self.broker = Broker(world, self.watch.before, self.watch.stepped, self.watch.answers)
+        self.broker = Broker(world, self.watch)
         self.watch.looks_at(self.broker)
         self.clerk = Clerk(world, self.broker)
         self.producer = Producer(world, self.broker)

@@ -87,7 +87,7 @@ class Watch:
         if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before(self._shards(), event.request)
 
-    def stepped(self, event: Any, actions: list[Any]) -> None:
+    def stepped(self, event: Any) -> None:
         """The broker has stepped over `event`; None is its start."""
         if event is None:
             self._recovered()
@@ -164,10 +164,11 @@ class Watch:
         before = self._members.get(group.group_id, {})
         after = {name: self._looked(member, before.get(name)) for name, member in group.saved.members.items()}
         is_same = len(after) == len(before) and all(before.get(name) is now for name, now in after.items())
-        if is_same and self._epochs.get(group.group_id) == group.saved.epoch:
+        is_retargeted = self._assignment_epochs.get(group.group_id) != group.saved.assignment_epoch
+        if is_same and not is_retargeted and self._epochs.get(group.group_id) == group.saved.epoch:
             return
         computed = (group.group_id, group.saved.assignment_epoch)
-        if event is not None and self._assignment_epochs.get(group.group_id) != group.saved.assignment_epoch:
+        if event is not None and is_retargeted:
             self._computed_from[computed] = shard.topics
         self._assignment_epochs[group.group_id] = group.saved.assignment_epoch
         topics = self._computed_from.get(computed, shard.topics)
