@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from apportion.machine import Caller, Ticket
-from apportion.sim.world import Alarm, Call, Process, World
+from apportion.sim.world import Call, Entry, Process, World, call_off
 from apportion.wire.table import api_of, decode_request, decode_response, encode_request, encode_response
 
 if TYPE_CHECKING:
@@ -75,15 +75,14 @@ class Link:
 class Line:
     """An application's way to ask the broker: one connection after another, one request at a time."""
 
-    __slots__ = ("_alarm", "_broker", "_connection", "_done", "_due_ms", "_link", "_process", "caller")
+    __slots__ = ("_broker", "_connection", "_done", "_link", "_process", "_timer", "caller")
 
     def __init__(self, process: Process, link: Link, broker: "Broker") -> None:
         self._process = process
         self._link = link
         self._broker = broker
         self._connection: Connection | None = None
-        self._due_ms = 0
-        self._alarm = Alarm(process, self._rings)
+        self._timer: Entry | None = None
         self._done: Callable[[Any], None] | None = None
         self.caller = Caller(process.name, f"/{process.name}")
 
@@ -96,14 +95,13 @@ class Line:
         """`done` is called once, in this life of the process: with the answer, or with NO_ANSWER if none will come."""
         assert self._done is None, "one request at a time"
         self._done = done
-        self._due_ms = self._process.mono_ms() + timeout_ms
         connection = self._connection
         if connection is None:
             connection = self._connection = Connection(self._lost)
         if self._process.world.scenario.encodes:
             request = request_through_bytes(request, version)
         self._link.send(UP, connection, self._broker.receive, connection, self._link, request, version, self)
-        self._alarm.set(self._due_ms)
+        self._timer = self._process.later(timeout_ms * 1_000, self._timed_out)
 
     def answer(self, connection: Connection, body: Any) -> None:
         """The broker's answer has come over `connection`."""
@@ -111,7 +109,8 @@ class Line:
 
     def close(self) -> None:
         """The connection is closed and its request given up, without a word to whoever asked."""
-        connection, self._connection, self._done = self._connection, None, None
+        self._forget()
+        connection, self._connection = self._connection, None
         if connection is not None:
             connection.is_open = False
             self._link.send(UP, connection, self._broker.closed, connection)
@@ -120,12 +119,12 @@ class Line:
         """The connection is forgotten on this side only: the broker learns nothing."""
         if self._connection is not None:
             self._connection.is_open = False
-        self._connection = self._done = None
+        self._forget()
+        self._connection = None
 
     def _answered(self, connection: Connection, body: Any) -> None:
         if connection is self._connection and self._done is not None:
-            done, self._done = self._done, None
-            done(body)
+            self._is_done(body)
 
     def _lost(self, connection: Connection) -> None:
         self._process.hear(self._process.life, self._reset, connection)
@@ -134,22 +133,25 @@ class Line:
         if connection is self._connection:
             connection.is_open = False
             self._connection = None
-            self._give_up()
+            self._is_done(NO_ANSWER)
 
-    def _rings(self) -> None:
-        if self._done is None:
-            return
-        if self._process.mono_ms() < self._due_ms:
-            self._alarm.set(self._due_ms)
-        else:
-            done = self._done
-            self.close()
-            done(NO_ANSWER)
-
-    def _give_up(self) -> None:
-        done, self._done = self._done, None
+    def _timed_out(self) -> None:
+        done = self._forget()
+        self.close()
         if done is not None:
             done(NO_ANSWER)
+
+    def _is_done(self, answer: Any) -> None:
+        done = self._forget()
+        if done is not None:
+            done(answer)
+
+    def _forget(self) -> Callable[[Any], None] | None:
+        """Nothing is under way any more; who asked, if somebody did."""
+        if self._timer is not None:
+            call_off(self._timer)
+        done, self._done, self._timer = self._done, None, None
+        return done
 
 
 def request_through_bytes(request: Any, version: int) -> Any:

@@ -19,6 +19,13 @@ EPOCH_MS = 1_700_000_000_000
 SAYINGS = 512  # so many go into the digest at once
 
 Call = Callable[..., None]
+Entry = list[Any]
+"""One thing that will happen: when, in which order of those at that moment, what (None: it was called off), and with what."""
+
+
+def call_off(entry: Entry) -> None:
+    """What `entry` says does not happen."""
+    entry[2] = None
 
 
 class World:
@@ -31,7 +38,7 @@ class World:
         self.chronicle = chronicle
         self.now_us = 0
         self.steps = 0
-        self._queue: list[tuple[int, int, Call, tuple[Any, ...]]] = []
+        self._queue: list[Entry] = []
         self._queued = 0
         self._digest = blake2b(digest_size=16)
         self._sayings: list[str] = []
@@ -45,18 +52,22 @@ class World:
         """Dice that nobody else throws."""
         return Random(f"{self.scenario.seed} {purpose}")
 
-    def after(self, delay_us: int, call: Call, *what: Any) -> None:
-        """`call(*what)` happens when `delay_us` has passed."""
+    def after(self, delay_us: int, call: Call, *what: Any) -> Entry:
+        """`call(*what)` happens when `delay_us` has passed, unless the entry that this returns is called off."""
         self._queued += 1
-        heappush(self._queue, (self.now_us + delay_us, self._queued, call, what))
+        entry = [self.now_us + delay_us, self._queued, call, what]
+        heappush(self._queue, entry)
+        return entry
 
     def run(self, until_us: int) -> None:
         """Everything up to `until_us` has happened."""
         queue = self._queue
         while queue and queue[0][0] <= until_us:
-            self.now_us, _, call, what = heappop(queue)
-            self.steps += 1
-            call(*what)
+            at_us, _, call, what = heappop(queue)
+            if call is not None:
+                self.now_us = at_us
+                self.steps += 1
+                call(*what)
         self.now_us = max(self.now_us, until_us)
 
     def say(self, who: str, what: str) -> None:
@@ -128,9 +139,9 @@ class Process:
         else:
             call(*what)
 
-    def later(self, delay_us: int, call: Call, *what: Any) -> None:
-        """`call(*what)` happens in this life when `delay_us` has passed."""
-        self.world.after(delay_us, self.hear, self.life, call, *what)
+    def later(self, delay_us: int, call: Call, *what: Any) -> Entry:
+        """`call(*what)` happens in this life when `delay_us` has passed, unless it is called off."""
+        return self.world.after(delay_us, self.hear, self.life, call, *what)
 
     def pause(self, span_us: int) -> None:
         """The process stands still for so long; what reaches it meanwhile waits."""
