@@ -15,7 +15,7 @@ from apportion.cli.sim_picture import picture
 from apportion.cli.sim_wish import Wish
 from apportion.sim.chronicle import Chronicle
 from apportion.sim.fleet import Draw, Figures
-from apportion.sim.scenario import Fault, Scenario
+from apportion.sim.scenario import SETTABLE, Fault, Scenario
 from tests.sim import stand_in
 
 FIGURES = {
@@ -226,6 +226,29 @@ def test_a_seed_that_needs_no_fault_is_replayed_without_any(capsys):
 
 def test_a_seed_that_holds_has_nothing_to_shrink(capsys):
     assert told(capsys, Wish(shrink=8), stand_in.holds) == (0, "seed 8 holds: there is nothing to shrink\n")
+
+
+def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
+    said = {
+        **dict.fromkeys(["workers", "readers", "statics", "topics", "partitions", "delay_us", "flush_us", "shards"], 2),
+        "seconds": 5,
+        "heartbeat_ms": 500,
+        "unsettled_heartbeat_ms": 400,
+        "session_ms": 4_000,
+        "rebalance_ms": 5_000,
+        "batch_ms": 300,
+        "produce_every_ms": 700,
+        "assignor": "range",
+        "encodes": True,
+    }
+    assert {"duration_ms" if name == "seconds" else name for name in said} == set(SETTABLE)
+    command = Wish(seed=8, sizes=said).command(8)
+    result = CliRunner().invoke(app, [*command.split()[1:], "--json"])
+    told = json.loads(result.output)
+    assert (result.exit_code, sorted(told["command"].split(" --"))) == (0, sorted(command.split(" --")))
+    del said["seconds"]
+    assert {name: told["scenario"][name] for name in said} == said
+    assert Wish(seed=8, sizes={"encodes": False}).command(8) == "apportion sim --seed 8 --no-encodes"
 
 
 def test_help_teaches_by_examples():

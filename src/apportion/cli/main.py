@@ -137,6 +137,20 @@ def sim(
     delay_us: Annotated[
         int | None, typer.Option(help="A message's mean time on its way, in microseconds.", rich_help_panel=WORLD)
     ] = None,
+    unsettled_heartbeat_ms: Annotated[
+        int | None, typer.Option(help="The heartbeat interval while a group is not settled.", rich_help_panel=WORLD)
+    ] = None,
+    rebalance_ms: Annotated[
+        int | None, typer.Option(help="How long a member may take to give partitions up.", rich_help_panel=WORLD)
+    ] = None,
+    batch_ms: Annotated[int | None, typer.Option(help="A batch's mean time of work.", rich_help_panel=WORLD)] = None,
+    produce_every_ms: Annotated[int | None, typer.Option(help="The time between two new records.", rich_help_panel=WORLD)] = None,
+    flush_us: Annotated[int | None, typer.Option(help="A flush's mean time, in microseconds.", rich_help_panel=WORLD)] = None,
+    shards: Annotated[int | None, typer.Option(help="Partitions of __consumer_offsets.", rich_help_panel=WORLD)] = None,
+    assignor: Annotated[str | None, typer.Option(help="uniform or range.", rich_help_panel=WORLD)] = None,
+    encodes: Annotated[
+        bool | None, typer.Option("--encodes/--no-encodes", help="Whether messages go through their bytes.", rich_help_panel=WORLD)
+    ] = None,
     fault: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help=FAULT_HELP, autocompletion=_fault_names, rich_help_panel=WORLD)
     ] = None,
@@ -166,6 +180,14 @@ def sim(
         "heartbeat_ms": heartbeat_ms,
         "session_ms": session_ms,
         "delay_us": delay_us,
+        "unsettled_heartbeat_ms": unsettled_heartbeat_ms,
+        "rebalance_ms": rebalance_ms,
+        "batch_ms": batch_ms,
+        "produce_every_ms": produce_every_ms,
+        "flush_us": flush_us,
+        "shards": shards,
+        "assignor": assignor,
+        "encodes": encodes,
     }
     sizes = {name: size for name, size in said.items() if size is not None}
     wish = Wish(seed, only_faults, runs, first, jobs, spark, out, shrink, quiet, trace, whole, as_json, sizes, fault or [])

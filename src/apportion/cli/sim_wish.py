@@ -23,7 +23,7 @@ class Wish(NamedTuple):
     trace: Path | None = None
     whole: bool = False
     as_json: bool = False
-    sizes: dict[str, int] = {}  # noqa: RUF012  (never written)
+    sizes: dict[str, Any] = {}  # noqa: RUF012  (never written)
     faults: list[str] = []  # noqa: RUF012
 
     @property
@@ -48,7 +48,7 @@ class Wish(NamedTuple):
     def command(self, seed: int, kept: Iterable[int] | None = None) -> str:
         """What replays that seed of this wish. kept: only these of its faults."""
         words = ["apportion sim", f"--seed {seed}"]
-        words += [f"--{name.replace('_', '-')} {size}" for name, size in self.sizes.items()]
+        words += [_option(name, size) for name, size in self.sizes.items()]
         numbers = None if kept is None else ",".join(map(str, kept))
         words += ["--fault none"] if numbers == "" else [f"--fault {kind}" for kind in self.faults]
         words += [f"--only-faults {numbers}"] if numbers else []
@@ -74,6 +74,12 @@ EXCLUDE = (
     ("--all", "--trace"),
     ("--all", "--json"),
 )
+
+
+def _option(name: str, size: Any) -> str:
+    """A size as it is said on the command line."""
+    name = name.replace("_", "-")
+    return f"--{name} {size}" if not isinstance(size, bool) else f"--{name}" if size else f"--no-{name}"
 
 
 def refuse_contradictions(wish: Wish) -> None:
