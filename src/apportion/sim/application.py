@@ -60,6 +60,7 @@ class Application(Client):
         self.instance_id = name if is_static else None
         self.hand: Held = NOTHING
         self.slow_until_us = 0
+        self.behind_until_us = 0  # what it began while it was slow may last until then
         self.watch = watch
         self._news: tuple[Callable[[ConsumerMember], bool], Telling, int] | None = None
 
@@ -144,7 +145,10 @@ class Application(Client):
     def work_ms(self, mean_ms: int) -> int:
         """How long a piece of work takes: at most four times the mean and a third of the rebalance timeout; tenfold if slow."""
         span_ms = 1 + min(int(self.dice.expovariate(1.0) * mean_ms), 4 * mean_ms, self.world.scenario.rebalance_ms // 3)
-        return span_ms * 10 if self.world.now_us < self.slow_until_us else span_ms
+        if self.world.now_us < self.slow_until_us:
+            span_ms *= 10
+            self.behind_until_us = self.world.now_us + span_ms * 1_000
+        return span_ms
 
     def _put_down(self) -> None:
         self._news = None

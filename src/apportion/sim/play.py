@@ -135,6 +135,8 @@ def _unsettled(stage: Stage) -> Iterator[str]:
         if not each.is_up or not each.is_working:
             yield f"{each.name} is not up"
             continue
+        if each.behind_until_us > stage.world.now_us:
+            yield f"{each.name} is still at what it began slowly"
         view = each.member.view()
         wanted.setdefault(each.group, []).append(view.member_id)
         if view.target is None or view.target != view.owned or len(each.hand[1]) != len(view.owned):
