@@ -16,6 +16,7 @@ from apportion.sim.scenario import ScenarioRefused
 
 BROKEN = 1  # exit code where a law broke
 INTERRUPTED = 130  # exit code after Ctrl-C
+EXTREMES = ("slowest_convergence_s", "longest_unowned_s")  # figures whose sum says nothing
 
 
 class _Speed(ProgressColumn):
@@ -109,7 +110,8 @@ def _print_summary(summary: list[Any]) -> None:
     for row in summary:
         places = 1 if row.figure.endswith("_s") else 0
         name = row.figure.removesuffix("_s").replace("_", " ") + (", seconds" if places else "")
-        table.add_row(name, *(f"{value:,.{places}f}" for value in (row.total, row.median, row.p99, row.most)))
+        total = "" if row.figure in EXTREMES else f"{row.total:,.{places}f}"
+        table.add_row(name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.most)))
     Console(highlight=False).print(table)
 
 
