@@ -64,11 +64,12 @@ def test_a_group_of_nothing_but_offsets_takes_commits_without_an_epoch_from_anyb
 
 def test_an_offset_of_a_partition_that_does_not_exist_cannot_be_deleted(world):
     codes_of_a_commit(world, "", -1, {0: "", 1: ""})
-    partitions = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in (0, 2))
+    partitions = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in (1, 2, -1))
     request = OffsetDeleteRequest(group_id="g", topics=(OffsetDeleteRequestTopic(name="foo", partitions=partitions),))
     (answered,) = world.send(request, 0).topics
-    assert [each.error_code for each in answered.partitions] == [Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION]
-    assert list(world.shard.ledger.offsets["g"]["foo"]) == [1]
+    unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert [each.error_code for each in answered.partitions] == [Code.NONE, unknown, unknown]
+    assert list(world.shard.ledger.offsets["g"]["foo"]) == [0]
 
 
 def test_a_description_shows_what_a_member_has_and_has_yet_to_give_up(world):

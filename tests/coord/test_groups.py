@@ -9,7 +9,12 @@ from apportion.errors import Code
 from apportion.machine import Caller
 from apportion.topics import Topic
 from apportion.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse
-from apportion.wire.messages.group_records import ConsumerGroupMemberMetadataKey
+from apportion.wire.messages.group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    TopicPartitions,
+)
 
 
 def epochs(world):
@@ -53,6 +58,9 @@ def test_only_what_a_member_subscribes_to_bumps_the_epoch():
         ({"server_assignor": "range"}, {"server_assignor": "range"}),
         ({"caller": Caller("new", HERE.host)}, {"client_id": "new"}),
         ({"caller": Caller(HERE.client_id, "/10.0.0.1")}, {"client_host": "/10.0.0.1"}),
+        ({"caller": Caller(HERE.client_id, "/192.0.2.1")}, {"client_host": "/192.0.2.1"}),
+        ({"caller": Caller("a", HERE.host)}, {"client_id": "a"}),
+        ({"rebalance_timeout_ms": 1}, {"rebalance_timeout_ms": 1}),
     ],
 )
 def test_each_thing_that_a_member_says_anew_is_remembered(anew, kept):
@@ -172,7 +180,25 @@ def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombs
     world.beat("s", -2, instance_id="i")
     written = len(world.log)
     assert world.join("s", instance_id="i").member_epoch == 2
-    assert [(record.key.__key__, record.value is None) for record in world.log[written:]] == [(8, False)]
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="s")
+    back = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=2,
+        previous_member_epoch=0,
+        state=0,
+        assigned_partitions=(TopicPartitions(topic_id=topic_id("foo"), partitions=(0, 1, 2), assignment_epochs=(0, 0, 0)),),
+    )
+    assert world.log[written:] == [(key, back)]
+
+
+def test_a_static_member_that_goes_for_a_while_owes_nothing_any_more():
+    world = World()
+    world.join("s", instance_id="i")
+    world.join("t")
+    world.beat("s", 2, instance_id="i")  # it is told to give something up
+    world.beat("s", -2, instance_id="i")
+    world.advance(40_000)  # longer than its rebalance timeout, not as long as its session
+    assert (list(world.shard.ledger.groups["g"].saved.instances), world.notes) == (["i"], [])
+    assert world.join("s", instance_id="i").error_code == Code.NONE
 
 
 def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor_had():

@@ -70,6 +70,12 @@ def test_an_id_that_no_record_can_hold_is_refused(field, sentence):
     assert len(list(through_bytes(world.log))) == len(world.log) > 0
 
 
+def test_an_id_is_measured_in_bytes_and_only_by_its_limit():
+    for group_id in ("e" * 8_192, "é" * 10_000, "e" * 32_766, "e" * 32_767):
+        answer = World().send(ConsumerGroupHeartbeatRequest(group_id=group_id, member_id="m", member_epoch=0, **COMPLETE))
+        assert answer.error_code == Code.NONE
+
+
 def test_a_regular_expression_is_refused_last_and_in_words():
     world = World()
     assert world.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code == Code.UNSUPPORTED_ASSIGNOR
@@ -223,6 +229,16 @@ def test_an_epoch_older_than_the_one_before_is_fenced():
         world.beat("a", epoch)
     assert world.beat("a", 1, owned={}).error_code == Code.FENCED_MEMBER_EPOCH
     assert world.beat("a", 2, owned={}).error_code == Code.NONE
+
+
+def test_an_epoch_that_the_member_was_never_told_is_fenced():
+    world = World()
+    world.join("a", topics=())
+    for name in ("b", "c", "d"):
+        world.join(name)
+    assert world.beat("a", 1, owned={}).member_epoch == 4  # from epoch 1 right to epoch 4
+    assert [world.beat("a", epoch, owned={}).error_code for epoch in (2, 3)] == [Code.FENCED_MEMBER_EPOCH] * 2
+    assert world.beat("a", 1, owned={}).error_code == Code.NONE
 
 
 def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():

@@ -214,6 +214,7 @@ def test_topics_by_id_are_looked_up_by_id():
         ("a", -1, Code.STALE_MEMBER_EPOCH),
         ("b", 1, Code.UNKNOWN_MEMBER_ID),
         (None, 1, Code.UNKNOWN_MEMBER_ID),
+        (None, 0, Code.UNKNOWN_MEMBER_ID),
     ],
 )
 def test_a_member_reads_offsets_at_its_epoch_alone(member_id, epoch, code):

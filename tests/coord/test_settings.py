@@ -100,7 +100,15 @@ def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(said, sentence)
 
 @pytest.mark.parametrize(
     ("group_id", "hashed"),
-    [("", 0), ("a", 97), ("hello", 99162322), ("flights-etl", 1202343635), ("polygenelubricants", 0), ("\U0001f600", 1772899)],
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("flights-etl", 1202343635),
+        ("polygenelubricants", 0),
+        ("Hello, world!", 1880044555),
+        ("\U0001f600", 1772899),
+    ],
 )
 def test_a_group_has_the_shard_that_java_gives_it(group_id, hashed):
     assert shard_of(group_id, 1 << 40) == hashed

@@ -71,6 +71,22 @@ def joined(*assigned, epoch=1, **settings):
     return member
 
 
+def test_a_member_is_patient_by_default():
+    assert Settings("g", "m") == Settings(
+        group_id="g",
+        member_id="m",
+        instance_id=None,
+        rack_id=None,
+        server_assignor=None,
+        rebalance_timeout_ms=300_000,
+        poll_limit_ms=None,
+        request_timeout_ms=5_000,
+        backoff_ms=100,
+        backoff_limit_ms=1_000,
+        wait_limit_ms=120_000,
+    )
+
+
 def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say():
     member = new_member(rack_id="r", server_assignor="uniform")
     assert member.step(Tick(), at(0)) == []
