@@ -25,17 +25,17 @@ LAST_FLUSH_US = 1_500_000  # a disk that dies takes its time
 
 
 class Asked:
-    """A request that the broker has read and not answered."""
+    """A request that the broker has read and not answered. since_ms: of the broker's clock."""
 
-    __slots__ = ("connection", "line", "link", "request", "since_us", "version")
+    __slots__ = ("connection", "line", "link", "request", "since_ms", "version")
 
-    def __init__(self, connection: Connection, link: Link, request: Any, version: int, line: Line, since_us: int) -> None:
+    def __init__(self, connection: Connection, link: Link, request: Any, version: int, line: Line, since_ms: int) -> None:
         self.connection = connection
         self.link = link
         self.request = request
         self.version = version
         self.line = line
-        self.since_us = since_us
+        self.since_ms = since_ms
 
 
 class Broker(Process):
@@ -112,7 +112,7 @@ class Broker(Process):
     def _read(self, connection: Connection, link: Link, request: Any, version: int, line: Line) -> None:
         self._tickets += 1
         ticket = Ticket(self._tickets)
-        self.asked[ticket] = Asked(connection, link, request, version, line, self.world.now_us)
+        self.asked[ticket] = Asked(connection, link, request, version, line, self.mono_ms())
         connection.order.append(ticket)
         self._step(Arrived(ticket, request, version, line.caller, self.dice.randbytes(16)))
 

@@ -115,7 +115,7 @@ class Watch:
         if code is Code.NONE:
             self._show(request.group_id, body.member_epoch)
             if request.member_epoch >= 0:
-                self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), self._mono_ms() - self._ago_ms(asked))
+                self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), asked.since_ms)
         elif code in FENCED and request.member_epoch > 0:
             self._check_fenced(request, code)
 
@@ -292,9 +292,6 @@ class Watch:
                 self._check_epochs(group, {}, {})
         assert self._broker is not None and self._broker.node is not None
         self.offsets.recovered(self._shards(), self._broker.node)
-
-    def _ago_ms(self, asked: Asked) -> int:
-        return (self.world.now_us - asked.since_us) // 1000 + 1
 
     def _mono_ms(self) -> int:
         assert self._broker is not None
