@@ -57,6 +57,8 @@ class Broker(Process):
         self.doom: Callable[[], None] | None = None  # what happens in the middle of the next flush
         self._tickets = 0
         self._gone: dict[Ticket, bool] = {}  # not answered when their connection closed
+        self._is_flushing = False
+        self._was_refused = False  # the last flush that ended was: the node pauses before the next
         self._is_silent = False  # while it is down, its host does not even refuse connections
         self._alarm = Alarm(self, self._rings)
         self._tick = Tick()
@@ -67,6 +69,7 @@ class Broker(Process):
         self.world.say(self.name, "starts")
         self.refusals = 0
         self.doom = None
+        self._is_flushing = self._was_refused = False
         self._alarm = Alarm(self, self._rings)
         self.node = Node(self.disk, self.settings, HERE)
         actions = self.node.start(self.now(), self.dice.randbytes(16))
@@ -150,13 +153,16 @@ class Broker(Process):
             elif type(action) is Note:
                 self.world.say(self.name, action.text)
         self._alarm.set(self.node.wake_at())
+        if self.asked and not self._is_flushing and not self._was_refused:
+            waiting = next(iter(self.asked.values()))  # nobody in this world asks for more patience than the disk needs
+            raise LawBroken("ticket-once", f"{type(waiting.request).__name__} has no answer, and no flush is under way.")
 
     def _reply(self, reply: Reply) -> None:
         asked = self.asked.pop(reply.ticket, None)
         if asked is None:
             if self._gone.pop(reply.ticket, False):
                 return  # its connection was closed while the answer waited for the disk
-            raise LawBroken("ticket-once", f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}")
+            raise LawBroken("ticket-once", f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}.")
         self.watch.answers(asked, reply.body)
         connection = asked.connection
         connection.answers[reply.ticket] = (asked, reply.body)
@@ -175,6 +181,7 @@ class Broker(Process):
         link.send(DOWN, connection, asked.line.answer, connection, body)
 
     def _flush(self, flush: Flush) -> None:
+        self._is_flushing = True
         refused = self.refusals > 0
         self.refusals -= refused
         doom, self.doom = self.doom, None
@@ -188,6 +195,7 @@ class Broker(Process):
             self.later(self.dice.randint(1, LAST_FLUSH_US), doom)
 
     def _flush_ends(self, flush: Flush, refused: bool, is_early: bool) -> None:
+        self._is_flushing, self._was_refused = False, refused
         if refused:
             self._step(FlushFailed(flush.mark, "the simulated disk is full"))
             return

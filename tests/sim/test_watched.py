@@ -1,0 +1,84 @@
+"""Each law that the watch asks can break: something small is broken on purpose, and the law says so.
+
+The laws of one group are broken in test_laws.py; those that a planted bug breaks, in test_found.py.
+"""
+
+import pytest
+
+from apportion.coord import consumer
+from apportion.coord.incremental import expire, fencing
+from apportion.node.journal import Journal
+from apportion.sim import play as playing
+from apportion.sim import reader
+from apportion.sim.laws import WATCHED_LAWS
+from apportion.sim.play import play
+from apportion.sim.scenario import drawn
+from tests.sim.test_found import FOUND
+
+flushed, arm_session, commit = Journal.flushed, expire.arm_session, reader.commit
+answer, converge = consumer.answer, playing._converge
+
+
+def forgets_an_answer(self, mark):
+    settled, answers = flushed(self, mark)
+    return settled, answers[1:]
+
+
+def answers_twice(self, mark):
+    settled, answers = flushed(self, mark)
+    return settled, [*answers, *answers]
+
+
+def blocks_all(group, member_id, unit):
+    return True
+
+
+def raises(group, member_id, unit):
+    raise LookupError(unit)
+
+
+def writes_beside_the_log(turn, group, member):
+    arm_session(turn, group, member)
+    member.previous_epoch = -1
+
+
+def tells_the_epoch_before(verdict, settings):
+    told, before = answer(verdict, settings), verdict.member.previous_epoch
+    told.member_epoch = before if before > 0 and verdict.group.has_converged() else told.member_epoch
+    return told
+
+
+def commits_what_was_before(who, offsets, life):
+    return commit(who, {place: max(0, at - who.dice.randint(0, 3)) for place, at in offsets.items()}, life)
+
+
+def wishes_change_in_the_silence(stage):
+    converge(stage)
+    stage.world.after(1_000_000, stage.applications[0].subscribe, ())
+
+
+SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says so
+    "an answer is forgotten": (Journal, "flushed", forgets_an_answer, "ticket-once"),
+    "an answer comes twice": (Journal, "flushed", answers_twice, "ticket-once"),
+    "nobody is given anything": (fencing, "blocked", blocks_all, "converges"),
+    "a machine raises": (fencing, "blocked", raises, "no-defect"),
+    "a heartbeat writes beside the log": (expire, "arm_session", writes_beside_the_log, "replay-equals-live"),
+    "an answer tells the epoch before": (consumer, "answer", tells_the_epoch_before, "epochs-never-back"),
+    "a consumer commits what was before": (reader, "commit", commits_what_was_before, "offsets-never-back"),
+    "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),
+}
+
+
+@pytest.mark.parametrize("what", SABOTAGE)
+def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
+    target, name, faulty, law = SABOTAGE[what]
+    world = drawn(0, duration_ms=30_000)
+    assert play(world).broken is None
+    monkeypatch.setattr(target, name, faulty)
+    broken = play(world).broken
+    assert broken is not None and broken.law == law, broken
+
+
+def test_every_law_of_the_watch_is_seen_broken():
+    seen = {law for *_, law in SABOTAGE.values()} | {row.law for row in FOUND.values()}
+    assert set(WATCHED_LAWS) - seen == set()
