@@ -7,6 +7,7 @@ import pytest
 
 from apportion.coord import consumer
 from apportion.coord.incremental import expire, fencing
+from apportion.node import coordinators
 from apportion.node.journal import Journal
 from apportion.sim import play as playing
 from apportion.sim import reader
@@ -77,6 +78,15 @@ def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
     monkeypatch.setattr(target, name, faulty)
     broken = play(world).broken
     assert broken is not None and broken.law == law, broken
+
+
+def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(monkeypatch):
+    world = drawn(0, kinds=("broker-crash",), duration_ms=30_000)
+    assert play(world).broken is None
+    stored = coordinators.stored
+    monkeypatch.setattr(coordinators, "stored", lambda partition: list(stored(partition))[:-2])
+    broken = play(world).broken
+    assert broken is not None and (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
 
 
 def test_every_law_of_the_watch_is_seen_broken():

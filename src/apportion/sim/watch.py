@@ -74,6 +74,7 @@ class Watch:
         self._heard_at: dict[str, int] = {}  # member -> when the broker last accepted a heartbeat of it, on its clock
         self._processed: dict[str, int] = {}  # member -> its heartbeats that the broker has worked off since it last heard anything
         self._gone: dict[str, None] = {}  # members that the coordinator dismissed, or let be replaced
+        self._seated: dict[str, int] = {}  # member -> the last epoch that the broker told it, since it is a member
         self._told: dict[str, tuple[int, int]] = {}  # member -> life, and the last epoch that it heard in it
 
     def looks_at(self, broker: Broker) -> None:
@@ -114,6 +115,8 @@ class Watch:
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
             self._show(request.group_id, body.member_epoch)
+            if body.member_epoch > 0 and member_id not in self._gone:
+                self._seated[member_id] = body.member_epoch
             if request.member_epoch >= 0:
                 self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), asked.since_ms)
         elif code in FENCED and request.member_epoch > 0:
@@ -180,6 +183,7 @@ class Watch:
             if name not in after:
                 self._check_gone(group, name, before[name], event)
                 self._gone[name] = None
+                self._seated.pop(name, None)
         for name, now in after.items():
             if name not in before:
                 self._gone.pop(name, None)
@@ -216,6 +220,15 @@ class Watch:
             old = before.get(member_id)
             if old is not None and now.epoch < old.epoch and now.epoch not in (AWAY, JOINING):
                 raise LawBroken("epochs-never-back", f"{member_id} went from epoch {old.epoch} back to {now.epoch}.")
+
+    def _check_seats(self, group: IncrementalGroup, before: Mapping[str, Looked]) -> None:
+        """Of those who were members before, whoever was told an epoch is one still, at that epoch or a later one."""
+        for name in before:
+            told, member = self._seated.get(name), group.saved.members.get(name)
+            if told is None or (member is not None and (member.epoch >= told or member.epoch in (AWAY, JOINING))):
+                continue
+            left = "it is no member any more" if member is None else f"it is at {member.epoch}"
+            raise LawBroken("durable", f"{name} was told epoch {told}, and now {left}.")
 
     def _check_gone(self, group: IncrementalGroup, member_id: str, last: Looked, event: Any) -> None:
         """A member goes because it said so, because another took its place, or because it was silent or slow for long enough."""
@@ -274,9 +287,6 @@ class Watch:
         self._seen_logs.clear()
         self._replays.forget()
         self._rebuilt(self._shards())
-        for group_id, epoch in self._shown.items():
-            if self._group_or_none(group_id) is None:
-                raise LawBroken("epochs-never-back", f"group {group_id} is no more; somebody was told epoch {epoch} of it.")
 
     def _rebuilt(self, shards: list[Shard]) -> None:
         """These shards were made anew: every timer begins again, and what somebody was shown is still so."""
@@ -284,12 +294,18 @@ class Watch:
         for shard in shards:
             for group in shard.ledger.groups.values():
                 before = self._members.get(group.group_id, {})
+                self._check_seats(group, before)
                 self._members[group.group_id] = {name: self._looked(member, None) for name, member in group.saved.members.items()}
                 self._gone.update(dict.fromkeys(name for name in before if name not in group.saved.members))
+                for name in group.saved.members:
+                    self._gone.pop(name, None)  # its dismissal was lost
                 self._epochs[group.group_id] = group.saved.epoch
                 self._assignment_epochs[group.group_id] = group.saved.assignment_epoch
                 self._heard_at.update(dict.fromkeys(group.saved.members, now_ms))
                 self._check_epochs(group, {}, {})
+        for group_id, epoch in self._shown.items():
+            if self._group_or_none(group_id) is None:
+                raise LawBroken("epochs-never-back", f"group {group_id} is no more; somebody was told epoch {epoch} of it.")
         assert self._broker is not None and self._broker.node is not None
         self.offsets.recovered(self._shards(), self._broker.node)
 
