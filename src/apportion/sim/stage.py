@@ -51,7 +51,7 @@ class Stage:
         self.world.after(60_000, self.onlooker.begin)
         dice = self.world.dice("opening")
         for each in self.applications:
-            self.world.after(dice.randint(0, 3_000_000), each.begin)
+            self.world.after(dice.randint(0, 3_000_000), self._begins, each, each.life)
 
     def application(self, number: int) -> Application:
         """The application of that number."""
