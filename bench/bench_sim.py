@@ -13,15 +13,17 @@ FLEET_SEEDS = range(100, 140)
 JOBS = 2
 WARM = 2  # seeds that a process plays before it is measured: it imports and makes its codecs
 WORLD = Draw(
-    sizes={  # 10 members x 60 partitions x 10 minutes, with the calmest of the workloads that are drawn
+    sizes={  # 10 members x 60 partitions x 10 minutes; queries with a trigger of 20 s
         "workers": 10,
         "readers": 0,
         "topics": 1,
         "partitions": 60,
         "duration_ms": 600_000,
         "heartbeat_ms": 5_000,
+        "unsettled_heartbeat_ms": 5_000,
         "session_ms": 15_000,
-        "batch_ms": 4_000,
+        "rebalance_ms": 60_000,
+        "batch_ms": 20_000,
         "produce_every_ms": 2_000,
     }
 )

@@ -21,6 +21,7 @@ from apportion.member.membership import (
     Subscribe,
     Unanswered,
 )
+from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.sim.broker import Broker
 from apportion.sim.client import REQUEST_TIMEOUT_MS, Client
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT, FIND = 1, 4  # the versions that are spoken
 GOODBYE_MS = 3_000
+STARTED_AGAIN_US = 1_000_000
 SOON_US = 10_000  # a thread that was waiting takes a moment to run
 
 
@@ -127,7 +129,8 @@ class Application(Client):
                 case Note():
                     self.world.say(self.name, action.text)
                 case Failed(code, why):
-                    raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
+                    self._give_up(code, why)
+                    return
                 case _:
                     pass
         self._alarm.set(self.member.wake_at())
@@ -149,6 +152,18 @@ class Application(Client):
             span_ms *= 10
             self.behind_until_us = self.world.now_us + span_ms * 1_000
         return span_ms
+
+    def _give_up(self, code: Code, why: str) -> None:
+        """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do."""
+        if reaction("ConsumerGroupHeartbeat", code) is not Reaction.WAIT:
+            raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
+        self.world.say(self.name, f"gives up: {code.name}")
+        self._ended()
+        self.world.after(STARTED_AGAIN_US, self._starts_again, self.life)
+
+    def _starts_again(self, life: int) -> None:
+        if life == self.life and not self.is_up:
+            self.begin()
 
     def _put_down(self) -> None:
         self._news = None

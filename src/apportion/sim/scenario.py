@@ -107,6 +107,8 @@ class Scenario:
             raise ScenarioRefused("a world needs at least one application: give it workers or readers.")
         if self.heartbeat_ms >= self.session_ms:
             raise ScenarioRefused(f"heartbeat_ms ({self.heartbeat_ms}) must be below session_ms ({self.session_ms}).")
+        if self.batch_ms >= self.rebalance_ms:
+            raise ScenarioRefused(f"batch_ms ({self.batch_ms}) must be below rebalance_ms ({self.rebalance_ms}).")
         if self.assignor not in ASSIGNORS:
             raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
         known_faults([fault.kind for fault in self.faults])
@@ -169,6 +171,10 @@ def _fitting(sizes: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         sizes["session_ms"] = said["heartbeat_ms"] * 3
     if said.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
         sizes["heartbeat_ms"] = max(AT_LEAST["heartbeat_ms"], said["session_ms"] // 3)
+    if said.get("batch_ms", 0) >= sizes["rebalance_ms"]:
+        sizes["rebalance_ms"] = said["batch_ms"] * 3
+    if said.get("rebalance_ms", sizes["rebalance_ms"]) <= sizes["batch_ms"]:
+        sizes["batch_ms"] = max(AT_LEAST["batch_ms"], said["rebalance_ms"] // 3)
     if said.get("workers") == 0:
         sizes["readers"] = max(1, sizes["readers"])
     return sizes
