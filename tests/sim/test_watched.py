@@ -53,6 +53,10 @@ def commits_what_was_before(who, offsets, life):
     return commit(who, {place: max(0, at - who.dice.randint(0, 3)) for place, at in offsets.items()}, life)
 
 
+def commits_what_is_to_come(who, offsets, life):
+    return commit(who, {place: at + 1 for place, at in offsets.items()}, life)
+
+
 def wishes_change_in_the_silence(stage):
     converge(stage)
     stage.world.after(1_000_000, stage.applications[0].subscribe, ())
@@ -66,6 +70,7 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
     "a heartbeat writes beside the log": (expire, "arm_session", writes_beside_the_log, "replay-equals-live"),
     "an answer tells the epoch before": (consumer, "answer", tells_the_epoch_before, "epochs-never-back"),
     "a consumer commits what was before": (reader, "commit", commits_what_was_before, "offsets-never-back"),
+    "a consumer commits what is to come": (reader, "commit", commits_what_is_to_come, "all-is-read"),
     "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),
 }
 

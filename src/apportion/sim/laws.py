@@ -186,6 +186,7 @@ WATCHED_LAWS: dict[str, str] = {
     "offsets-never-back": "a committed offset never goes back without a reset, and never passes the fence of the sink",
     "ticket-once": "every ticket is spent at most once, and exactly once while its connection lives",
     "sink-once": "the sink ends with every record once",
+    "all-is-read": "in the end the plain consumers have committed the end of every log, and nothing beyond it",
     "spans-continue": "a query never goes back behind the end of its own last batch",
     "replay-equals-live": "what is replayed from the log equals what is saved in the running coordinator",
     "compacted-replay-equals-live": "the same of a log that a cleaner has passed over, wholly or in part",

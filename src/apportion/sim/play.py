@@ -8,6 +8,7 @@ from apportion.member.spans import Place
 from apportion.sim.chronicle import Chronicle
 from apportion.sim.faults import befall
 from apportion.sim.outcome import Broken, LawBroken, Outcome
+from apportion.sim.reader import Reader
 from apportion.sim.scenario import Scenario
 from apportion.sim.stage import Stage
 from apportion.sim.worker import Worker, starting_of
@@ -107,6 +108,9 @@ def _be_silent(stage: Stage) -> None:
     missing = next(_unsettled(stage), None)
     if missing is not None:
         raise LawBroken("silent", f"the world had settled, and now {missing}.")
+    unread = next(_unread(stage), None)
+    if unread is not None:
+        raise LawBroken("all-is-read", unread)
 
 
 def _ends(stage: Stage) -> list[int]:
@@ -173,6 +177,20 @@ def _uncommitted(stage: Stage) -> Iterator[str]:
             value = offsets.get(place.topic, {}).get(place.partition)
             if offsets and value is not None and value.topic_id == place.topic_id and value.offset != fence:
                 yield f"{place} is in the sink up to {fence} and committed up to {value.offset}"
+
+
+def _unread(stage: Stage) -> Iterator[str]:
+    """Where the readers' group does not stand at the end of the log."""
+    if not any(isinstance(each, Reader) for each in stage.applications):
+        return
+    assert stage.broker.node is not None
+    offsets = next((of for _, shard in stage.broker.node.shards() if (of := shard.ledger.offsets.get(Reader.group))), {})
+    for partition in stage.broker.node.partitions():
+        topic, end = partition.topic, partition.high_watermark
+        value = offsets.get(topic.name, {}).get(partition.index)
+        stands = value.offset if value is not None and value.topic_id == topic.id else 0
+        if topic.name in stage.names and stands != end:
+            yield f"{topic.name}-{partition.index} ends at {end}, and the group {Reader.group} stands at {stands}."
 
 
 def _bytes(stage: Stage) -> Iterator[bytes]:
