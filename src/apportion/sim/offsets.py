@@ -79,7 +79,12 @@ class Offsets:
             self._acknowledged(topics, body)
 
     def recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """The broker has a new memory: what anybody was shown is in it."""
+        """The broker has a new memory: what anybody was shown is in it, and what nobody was shown may be lost."""
+        for group_id, sink in self._sinks.items():
+            known = _of_group(shards, group_id)
+            for place in [place for place in self.first if place not in sink.rows]:
+                if place.partition not in known.get(place.topic, {}):
+                    del self.first[place]  # the group begins to read it anew
         for (group_id, topic_id, partition), shown in self._shown.items():
             topic = node.topics.with_id(topic_id)
             if topic is None:

@@ -303,9 +303,14 @@ class Watch:
                 self._assignment_epochs[group.group_id] = group.saved.assignment_epoch
                 self._heard_at.update(dict.fromkeys(group.saved.members, now_ms))
                 self._check_epochs(group, {}, {})
-        for group_id, epoch in self._shown.items():
-            if self._group_or_none(group_id) is None:
-                raise LawBroken("epochs-never-back", f"group {group_id} is no more; somebody was told epoch {epoch} of it.")
+        for group_id in [known for known in self._members if self._group_or_none(known) is None]:
+            if group_id in self._shown:
+                raise LawBroken(
+                    "epochs-never-back", f"group {group_id} is no more; somebody was told {self._shown[group_id]} of it."
+                )
+            self._gone.update(dict.fromkeys(self._members.pop(group_id)))  # nobody ever heard of it
+            self._epochs.pop(group_id, None)
+            self._assignment_epochs.pop(group_id, None)
         assert self._broker is not None and self._broker.node is not None
         self.offsets.recovered(self._shards(), self._broker.node)
 
