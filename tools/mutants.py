@@ -11,7 +11,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -31,6 +30,7 @@ from tools.trial import Tree, digest  # noqa: E402
 OUT = ROOT / "mutants-out" / "results.json"
 SURVIVORS = ROOT / "tools" / "survivors.txt"
 SEED, SAMPLE, SEEDS, TARGET = 848, 200, 100, 0.9
+TESTS_LIMIT_S, SEED_LIMIT_S = 90, 30  # of processor time: several times what all tests, and a long seed, need
 REASONS = {
     "equivalent": "no run can tell it from the original",
     "text": "only words for people differ",
@@ -125,11 +125,10 @@ def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
     if all(is_known(findings.row(mutant), "tests", state) for mutant in mutants):
         return
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        sound = Tree(ROOT, Path(place) / "sound").tests(None, limit_s=600)
+        sound = Tree(ROOT, Path(place) / "sound").tests(None, limit_s=TESTS_LIMIT_S)
     if sound["killed"]:
         raise SystemExit(f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not.")
-    limit_s = 30 + 5 * sound["seconds"]
-    run_all(mutants, findings, "tests", state, jobs, lambda tree, mutant: tree.tests(mutant, limit_s=limit_s))
+    run_all(mutants, findings, "tests", state, jobs, lambda tree, mutant: tree.tests(mutant, limit_s=TESTS_LIMIT_S))
 
 
 def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) -> None:
@@ -139,18 +138,15 @@ def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) 
         with tempfile.TemporaryDirectory(prefix="mutants-") as place:
             sound = Tree(ROOT, Path(place) / "sound")
             failing: list[int] = []
-            started = time.monotonic()
-            while (found := sound.seeds(None, count, failing, seed_limit_s=120))["killed"]:
+            while (found := sound.seeds(None, count, failing, SEED_LIMIT_S))["killed"]:
                 if found["seed"] < 0:
                     raise SystemExit(f"mutants: the simulator does not start: {found['why']}")
                 print(f"seeds: without any mutant, seed {found['seed']} breaks {found['what']}: left out", flush=True)
                 failing.append(found["seed"])
-        seconds = (time.monotonic() - started) / (1 + len(failing))
-        findings.baseline = {"state": state, "failing": failing, "seconds": seconds}
+        findings.baseline = {"state": state, "failing": failing}
         findings.keep()
-    base = findings.baseline
-    limit_s = int(30 + 20 * base["seconds"] / count)
-    run_all(mutants, findings, "seeds", state, jobs, lambda tree, mutant: tree.seeds(mutant, count, base["failing"], limit_s))
+    left_out = findings.baseline["failing"]
+    run_all(mutants, findings, "seeds", state, jobs, lambda tree, mutant: tree.seeds(mutant, count, left_out, SEED_LIMIT_S))
 
 
 def explanations(text: str) -> dict[tuple[str, str, str], tuple[str, str]]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,27 +21,31 @@ TESTS = ("coord", "member", "node")
 LEFT_OUT = ("test_guards.py",)
 """Tests of the tests: slow, and they say nothing of a mutant that the others do not."""
 
+TIME_LIMIT = -signal.SIGPROF
+"""The exit code of a trial that used up its processor time. Only that is limited: on a busy machine a sound trial may take long."""
+
 FOREIGN = 70
 """The exit code of a trial that looked at another module than the mutated one."""
 
 CHECKED = """
-import contextlib, resource, sys
+import contextlib, resource, signal, sys
 with contextlib.suppress(ValueError, OSError):
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-module, path = sys.argv[1:3]
+module, path, limit_s = *sys.argv[1:3], float(sys.argv[3])
+signal.setitimer(signal.ITIMER_PROF, limit_s)
 def is_foreign():
     return module in sys.modules and sys.modules[module].__file__ != path
 """
 
 TEST = """
 import pytest
-code = pytest.main(sys.argv[3:])
+code = pytest.main(sys.argv[4:])
 sys.exit(70 if is_foreign() else code)
 """
 
 SIMULATE = """
-import json, signal
-count, limit_s, left_out = json.loads(sys.argv[3])
+import json
+count, left_out = json.loads(sys.argv[4])
 from apportion.sim.play import play
 from apportion.sim.scenario import drawn
 if is_foreign():
@@ -48,8 +53,8 @@ if is_foreign():
 for seed in range(count):
     if seed in left_out:
         continue
-    signal.alarm(limit_s)
-    print(json.dumps({"seed": seed, "what": "no-end", "why": f"still running after {limit_s} s"}), flush=True)
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
+    print(json.dumps({"seed": seed, "what": "no-end", "why": f"still running after {limit_s:.0f} s"}), flush=True)
     try:
         broken = play(drawn(seed)).broken
         law, why = (broken.law, broken.why) if broken else ("", "")
@@ -101,7 +106,10 @@ class Tree:
             file.write_text(before)
 
     def tests(self, mutant: Mutant | None, limit_s: float) -> Finding:
-        """Whether a unit test fails, and which: those of the mutant's own package first, scripts first among them, laws last."""
+        """Whether a unit test fails, and which: those of the mutant's own package first, scripts first among them, laws last.
+
+        limit_s: of processor time.
+        """
         own = mutant.file.split("/")[0] if mutant else ""
         rooms = [self.place / "tests" / name for name in TESTS]
         files = [file.relative_to(self.place) for room in rooms for file in room.glob("test_*.py") if file.name not in LEFT_OUT]
@@ -111,13 +119,12 @@ class Tree:
 
     def seeds(self, mutant: Mutant | None, count: int, left_out: list[int], seed_limit_s: int) -> Finding:
         """Whether a law breaks under one of the first seeds, and which. seed: -1 where the simulator did not even start."""
-        said = json.dumps([count, seed_limit_s, left_out])
-        return self._found(mutant, SIMULATE, [said], None, _broken_law)
+        return self._found(mutant, SIMULATE, [json.dumps([count, left_out])], seed_limit_s, _broken_law)
 
-    def _found(self, mutant: Mutant | None, program: str, arguments: list[str], limit_s: float | None, read: Any) -> Finding:
+    def _found(self, mutant: Mutant | None, program: str, arguments: list[str], limit_s: float, read: Any) -> Finding:
         module = mutant.module if mutant else "apportion"
         path = self.place / "src" / "apportion" / (mutant.file if mutant else "__init__.py")
-        command = [sys.executable, "-c", CHECKED + program, module, str(path), *arguments]
+        command = [sys.executable, "-c", CHECKED + program, module, str(path), str(limit_s), *arguments]
         environment = os.environ | {
             "PYTHONPATH": str(self.place / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -125,26 +132,25 @@ class Tree:
             "CI": "true",  # Hypothesis: the same examples each time, no deadlines, nothing kept
         }
         started = time.monotonic()
-        try:
-            done = subprocess.run(command, cwd=self.place, env=environment, capture_output=True, text=True, timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return {"killed": True, "what": "the time limit", "seconds": round(time.monotonic() - started, 1)}
+        done = subprocess.run(command, cwd=self.place, env=environment, capture_output=True, text=True)
         if done.returncode == FOREIGN:
             raise RuntimeError(f"{module} was imported from elsewhere than {path}:\n{done.stdout}{done.stderr}")
         finding = {"killed": done.returncode != 0, "seconds": round(time.monotonic() - started, 1)}
-        return finding | (read(done.stdout, done.stderr) if finding["killed"] else {})
+        return finding | (read(done) if finding["killed"] else {})
 
 
-def _failed_test(output: str, errors: str) -> Finding:
+def _failed_test(done: subprocess.CompletedProcess[str]) -> Finding:
     """The first test that failed, as pytest names it."""
-    named = [line.split(" ", 1)[1].split(" - ")[0] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    last = [line for line in (output + errors).splitlines() if line.strip()]
+    if done.returncode == TIME_LIMIT:
+        return {"what": "the time limit"}
+    named = [line.split(" ", 1)[1].split(" - ")[0] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {"what": named[0] if named else f"its import ({last[-1].strip() if last else 'nothing said'})"}
 
 
-def _broken_law(output: str, errors: str) -> Finding:
+def _broken_law(done: subprocess.CompletedProcess[str]) -> Finding:
     """The last thing that the simulation said."""
-    if said := output.splitlines():
+    if said := done.stdout.splitlines():
         finding: Finding = json.loads(said[-1])
         return finding
-    return {"seed": -1, "what": "its import", "why": (errors.strip().splitlines() or ["nothing said"])[-1]}
+    return {"seed": -1, "what": "its import", "why": (done.stderr.strip().splitlines() or ["nothing said"])[-1]}
