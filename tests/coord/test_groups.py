@@ -104,6 +104,13 @@ def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat_of_the_gro
     )
 
 
+def test_partitions_that_were_added_are_given_however_many():
+    world = World(known=topics(foo=1))
+    world.join("a")
+    world.change_topics([Topic("foo", topic_id("foo"), 6)])
+    assert world.beat("a", 2).assignment == Assignment(topic_partitions=parts({"foo": range(6)}))
+
+
 def test_a_topic_that_was_made_again_is_another_topic():
     world = World()
     world.join("a")
@@ -201,27 +208,28 @@ def test_a_static_member_that_goes_for_a_while_owes_nothing_any_more():
     assert world.join("s", instance_id="i").error_code == Code.NONE
 
 
-def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor_had():
+@pytest.mark.parametrize("successor", ["t", "r"])  # whichever way ids are ordered
+def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor_had(successor):
     world = World()
     world.join("s", instance_id="i")
     world.beat("s", -2, instance_id="i")
     written = len(world.log)
-    answer = world.join("t", instance_id="i")
+    answer = world.join(successor, instance_id="i")
     assert (answer.member_epoch, answer.assignment) == (2, Assignment(topic_partitions=parts({"foo": [0, 1, 2]})))
     written_now = [(record.key.__key__, record.key.member_id, record.value is None) for record in world.log[written:]]
     assert written_now == [
         (8, "s", True),
         (7, "s", True),
         (5, "s", True),
-        (5, "t", False),
-        (7, "t", False),
-        (8, "t", False),
-        (8, "t", False),
+        (5, successor, False),
+        (7, successor, False),
+        (8, successor, False),
+        (8, successor, False),
     ]
     world.advance(44_000)
-    assert world.beat("t", 2, instance_id="i").error_code == Code.NONE
+    assert world.beat(successor, 2, instance_id="i").error_code == Code.NONE
     world.advance(1_000)  # the predecessor's session would be over
-    assert (world.beat("t", 2, instance_id="i").error_code, world.notes) == (Code.NONE, [])
+    assert (world.beat(successor, 2, instance_id="i").error_code, world.notes) == (Code.NONE, [])
 
 
 def test_a_made_up_id_never_begins_with_a_dash():
