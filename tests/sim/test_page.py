@@ -1,12 +1,17 @@
-"""The page of the simulator tells every fault and every law."""
+"""The page of the simulator tells every fault and every law, and the histories that pages show are those that one sees."""
 
 import re
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
 from apportion.sim.laws import GROUP_LAWS, TLA, WATCHED_LAWS
 from apportion.sim.scenario import FAULTS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "simulator.md").read_text()
 ROWS = dict(re.findall(r"^\| `([a-z-]+)` \|.*?\|(.*)$", PAGE, re.MULTILINE))
 
 
@@ -18,3 +23,13 @@ def test_every_fault_and_every_law_has_its_row():
 def test_every_name_of_the_tla_sketch_stands_beside_its_laws():
     stand_for = {law: {name for name, laws in TLA.items() if law in laws.split(", ")} for law in ROWS if law not in FAULTS}
     assert {law: set(re.findall(r"\w+", ROWS[law])) for law in stand_for} == stand_for
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/simulator.md"])
+def test_a_page_shows_the_history_that_its_command_prints(page, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = re.search(r"```\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text())
+    printed = CliRunner().invoke(app, shown[1].split()).stdout
+    lines = "\n".join(line.rstrip() for line in printed.splitlines()) + "\n"
+    first, _, last = shown[2].partition("...\n")
+    assert lines.startswith(first) and lines.endswith(last), lines
