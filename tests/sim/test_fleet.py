@@ -1,6 +1,7 @@
 """Many seeds in processes: each has one outcome, whatever happens to the process that plays it."""
 
 import multiprocessing
+import re
 
 import pytest
 
@@ -89,9 +90,31 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest():
 
 
 @pytest.mark.parametrize(
-    "said", [{"heartbeat_ms": 9_000}, {"session_ms": 1_000}, {"workers": 0}, {"workers": 0, "session_ms": 2_000}]
+    "said",
+    [
+        {"heartbeat_ms": 9_000},
+        {"session_ms": 1_000},
+        {"rebalance_ms": 2_000},
+        {"batch_ms": 9_000},
+        {"workers": 0},
+        {"workers": 0, "session_ms": 2_000},
+    ],
 )
 def test_what_is_said_contradicts_no_seed(said):
     for seed in range(200):
         world = Draw(sizes=said).scenario(seed)
         assert {name: getattr(world, name) for name in said} == said
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"delay_us": -1}, "delay_us must be at least 0, not -1."),
+        ({"delay_us": 1_000_000}, "delay_us must be at most 100000, not 1000000."),
+        ({"heartbeat_ms": 60_000, "session_ms": 300_000}, "heartbeat_ms must be at most 15000, not 60000."),
+        ({"batch_ms": 5_900, "rebalance_ms": 6_000}, "batch_ms (5900) must be 500 below rebalance_ms (6000)."),
+    ],
+)
+def test_a_world_that_could_not_settle_is_refused_in_a_sentence(said, why):
+    with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
+        Draw(sizes=said).scenario(1)

@@ -42,12 +42,20 @@ AT_LEAST = {
     "heartbeat_ms": 100,
     "unsettled_heartbeat_ms": 100,
     "session_ms": 1_000,
-    "rebalance_ms": 1_000,
+    "rebalance_ms": 2_000,
     "delay_us": 0,
     "flush_us": 0,
     "batch_ms": 1,
     "produce_every_ms": 1,
     "shards": 1,
+}
+
+
+BETWEEN_BATCHES_MS = 500  # what a query needs beside its batches, before its membership counts as stale
+AT_MOST = {
+    "heartbeat_ms": 15_000,  # the coordinator's own limit
+    "delay_us": 100_000,  # beyond these a calm world is not silent within the time that it is given
+    "flush_us": 500_000,
 }
 
 
@@ -103,12 +111,17 @@ class Scenario:
         for name, least in AT_LEAST.items():
             if getattr(self, name) < least:
                 raise ScenarioRefused(f"{name} must be at least {least}, not {getattr(self, name)}.")
+        for name, most in AT_MOST.items():
+            if getattr(self, name) > most:
+                raise ScenarioRefused(f"{name} must be at most {most}, not {getattr(self, name)}.")
         if self.workers + self.readers < 1:
             raise ScenarioRefused("a world needs at least one application: give it workers or readers.")
         if self.heartbeat_ms >= self.session_ms:
             raise ScenarioRefused(f"heartbeat_ms ({self.heartbeat_ms}) must be below session_ms ({self.session_ms}).")
-        if self.batch_ms >= self.rebalance_ms:
-            raise ScenarioRefused(f"batch_ms ({self.batch_ms}) must be below rebalance_ms ({self.rebalance_ms}).")
+        if self.batch_ms > self.rebalance_ms - BETWEEN_BATCHES_MS:
+            raise ScenarioRefused(
+                f"batch_ms ({self.batch_ms}) must be {BETWEEN_BATCHES_MS} below rebalance_ms ({self.rebalance_ms})."
+            )
         if self.assignor not in ASSIGNORS:
             raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
         known_faults([fault.kind for fault in self.faults])
@@ -171,9 +184,9 @@ def _fitting(sizes: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         sizes["session_ms"] = said["heartbeat_ms"] * 3
     if said.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
         sizes["heartbeat_ms"] = max(AT_LEAST["heartbeat_ms"], said["session_ms"] // 3)
-    if said.get("batch_ms", 0) >= sizes["rebalance_ms"]:
-        sizes["rebalance_ms"] = said["batch_ms"] * 3
-    if said.get("rebalance_ms", sizes["rebalance_ms"]) <= sizes["batch_ms"]:
+    if said.get("batch_ms", 0) > sizes["rebalance_ms"] - BETWEEN_BATCHES_MS:
+        sizes["rebalance_ms"] = max(AT_LEAST["rebalance_ms"], said["batch_ms"] * 3)
+    if said.get("rebalance_ms", sizes["rebalance_ms"]) - BETWEEN_BATCHES_MS < sizes["batch_ms"]:
         sizes["batch_ms"] = max(AT_LEAST["batch_ms"], said["rebalance_ms"] // 3)
     if said.get("workers") == 0:
         sizes["readers"] = max(1, sizes["readers"])
