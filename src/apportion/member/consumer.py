@@ -1,9 +1,9 @@
 """The KIP-848 member of a consumer group, as a Machine: when it beats, what it says, and what an answer makes of it.
 
-The owner (a Consumer, a Spark source) does the work; the machine only tells it what to let go of and what to take (`Offer`),
-and tells the coordinator nothing that the owner has not said first (`Adopted`). It refuses to know topic names of
-partitions, positions, offsets, sockets and where the coordinator lives. Being fenced is a moment, not a state: what was held
-is `Lost` and the member is JOINING again, in a new life.
+The owner (a Consumer, a Spark source) does the work; the machine only tells it what to let go of and what to take (`Offer`).
+The coordinator hears that something is free once the owner has said so (`Adopted`), and not before. The machine refuses to know
+topic names of partitions, positions, offsets, sockets and where the coordinator lives. Being fenced is a moment, not a state: what
+was held is `Lost` and the member is JOINING again, in a new life.
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from apportion.member.membership import (
     State,
     Subscribe,
     Unanswered,
+    assignment,
     from_wire,
     minus,
     to_wire,
@@ -95,11 +96,13 @@ class View:
 
 
 def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:
-    """What the coordinator hears that the member owns: all that the owner has adopted, also what `target` takes away.
+    """What the coordinator hears that the member owns: all that the owner has adopted, also what `target` takes away, and all that
+    it was given, which it may adopt while the heartbeat is under way.
 
-    A revocation is acknowledged by what is missing here, so nothing may be missing before the owner has let go of it.
+    A revocation is acknowledged by what is missing here, so nothing may be missing before the owner has let go of it; and an offer
+    that is taken back before it was adopted must have been here, or nobody would hear that it is not used.
     """
-    return owned
+    return owned if target is None or target == owned else assignment((*owned, *target))
 
 
 class ConsumerMember:

@@ -193,7 +193,7 @@ WATCHED_LAWS: dict[str, str] = {
     "fenced-with-cause": "no member is fenced that kept to the protocol",
     "gone-with-cause": "no member is dismissed that spoke in time",
     "subscribed-only": "nobody is given a partition of a topic that it does not subscribe to",
-    "no-defect": "no machine raises what it does not declare",
+    "no-defect": "no machine raises what it does not declare, and no member fails for good but for want of time",
     "durable": "what was acknowledged outlives a crash",
 }
 """The laws that the simulator's watcher checks itself, and what each says."""

@@ -33,12 +33,12 @@ class Offsets:
 
     def before(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
         """The broker is about to work off `request`."""
-        known = _of_group(shards, request.group_id)
+        known = of_group(shards, request.group_id)
         self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
     def after(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
         """The broker has worked it off: what it stored was the member's to commit, and goes forward."""
-        for topic, partitions in _of_group(shards, request.group_id).items():
+        for topic, partitions in of_group(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
                 if old.get(partition) is not value:
@@ -81,7 +81,7 @@ class Offsets:
     def recovered(self, shards: Iterable[Shard], node: Node) -> None:
         """The broker has a new memory: what anybody was shown is in it, and what nobody was shown may be lost."""
         for group_id, sink in self._sinks.items():
-            known = _of_group(shards, group_id)
+            known = of_group(shards, group_id)
             for place in [place for place in self.first if place not in sink.rows]:
                 if place.partition not in known.get(place.topic, {}):
                     del self.first[place]  # the group begins to read it anew
@@ -89,7 +89,7 @@ class Offsets:
             topic = node.topics.with_id(topic_id)
             if topic is None:
                 continue
-            value = _of_group(shards, group_id).get(topic.name, {}).get(partition)
+            value = of_group(shards, group_id).get(topic.name, {}).get(partition)
             if value is None or value.offset < shown:
                 found = "none" if value is None else value.offset
                 raise LawBroken("durable", f"offset {shown} of {topic.name}-{partition} was shown in {group_id}; {found} is left.")
@@ -111,7 +111,8 @@ class Offsets:
                     self._written[spot] = max(self._written.get(spot, 0), partition.base_offset)
 
 
-def _of_group(shards: Iterable[Shard], group_id: str) -> ByTopic:
+def of_group(shards: Iterable[Shard], group_id: str) -> ByTopic:
+    """The offsets of that group, by topic and partition."""
     for shard in shards:
         found = shard.ledger.offsets.get(group_id)
         if found is not None:

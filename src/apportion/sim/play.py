@@ -7,6 +7,7 @@ from apportion.member.plan import EARLIEST
 from apportion.member.spans import Place
 from apportion.sim.chronicle import Chronicle
 from apportion.sim.faults import befall
+from apportion.sim.offsets import ByTopic, of_group
 from apportion.sim.outcome import Broken, LawBroken, Outcome
 from apportion.sim.reader import Reader
 from apportion.sim.scenario import Scenario
@@ -172,12 +173,20 @@ def _unwritten(stage: Stage) -> Iterator[str]:
 def _uncommitted(stage: Stage) -> Iterator[str]:
     """Offsets that the workers' group has not yet stored."""
     assert stage.broker.node is not None
-    for _, shard in stage.broker.node.shards():
-        offsets = shard.ledger.offsets.get(Worker.group, {})
-        for place, fence in stage.sink.fences.items():
-            value = offsets.get(place.topic, {}).get(place.partition)
-            if offsets and value is not None and value.topic_id == place.topic_id and value.offset != fence:
-                yield f"{place} is in the sink up to {fence} and committed up to {value.offset}"
+    offsets = _committed(stage, Worker.group)
+    for place, fence in stage.sink.fences.items():
+        if stage.broker.node.topics.with_id(place.topic_id) is None:
+            continue  # deleted, and its offsets with it
+        value = offsets.get(place.topic, {}).get(place.partition)
+        if value is None or value.offset != fence:
+            stands = "not committed" if value is None else f"committed up to {value.offset}"
+            yield f"{place} is in the sink up to {fence} and {stands}"
+
+
+def _committed(stage: Stage, group_id: str) -> ByTopic:
+    """What the group has stored; nothing while the broker is down."""
+    shards = () if stage.broker.node is None else stage.broker.node.shards()
+    return of_group([shard for _, shard in shards], group_id)
 
 
 def _unread(stage: Stage) -> Iterator[str]:
@@ -186,7 +195,7 @@ def _unread(stage: Stage) -> Iterator[str]:
         return
     if stage.broker.node is None:
         return
-    offsets = next((of for _, shard in stage.broker.node.shards() if (of := shard.ledger.offsets.get(Reader.group))), {})
+    offsets = _committed(stage, Reader.group)
     for partition in stage.broker.node.partitions():
         topic, end = partition.topic, partition.high_watermark
         value = offsets.get(topic.name, {}).get(partition.index)

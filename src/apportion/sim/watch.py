@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from apportion.coord.incremental.beat import AWAY, JOINING
-from apportion.coord.incremental.holds import SHIFT
+from apportion.coord.incremental.holds import PARTITION, SHIFT
 from apportion.coord.incremental.reconcile import State
 from apportion.coord.incremental.state import IncrementalGroup, Member
 from apportion.coord.shard import Shard
@@ -241,8 +241,20 @@ class Watch:
         if silent_ms >= scenario.session_ms:
             return
         if last.state is State.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
-            return
+            if self._uses(group, member_id, last) or now_ms - silent_ms < last.since_ms + 2 * scenario.heartbeat_ms:
+                return  # it has not let go, or it could not say so
+            raise LawBroken("gone-with-cause", f"{member_id} was dismissed for partitions that it has long let go.")
         raise LawBroken("gone-with-cause", f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.")
+
+    def _uses(self, group: IncrementalGroup, member_id: str, last: Looked) -> bool:
+        """The member's owner has not let go of all that the member is to give up, or is no more."""
+        ids = group.saved.units.ids
+        owed = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.revoking.units.tolist())
+        for each in self.applications.values():
+            if each.is_up and each.group == group.group_id and each.member.settings.member_id == member_id:
+                held = [*each.member.view().owned, *((place.topic_id, place.partition) for place in each.hand[1])]
+                return any(tuple(place) in owed for place in held)
+        return True  # its process is dead
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
         """A member that lost one answer at the most, and was not dismissed, is not fenced."""
