@@ -10,7 +10,7 @@ from apportion.sim.chronicle import Chronicle
 from apportion.sim.play import play
 from apportion.sim.scenario import drawn
 
-SEEDS = (1, 5, 11)  # with static members and without, with encoding and without
+SEEDS = (5, 6, 11)  # with static members and without, with encoding and without
 SIZES = {"duration_ms": 30_000}
 
 
