@@ -116,7 +116,7 @@ def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_
     member = joined(P0, P1)
     assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
-    assert member.view().owned == (P0, P1)
+    assert (member.view().state, member.view().owned) == (State.RECONCILING, (P0, P1))
     assert member.step(Adopted(1, (P0,)), at(1_300)) == [Send(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)]
     assert member.step(Answered(5, accepted(2, P0, P2)), at(1_301)) == [Offer(1, (P0, P2), (), (P2,))]
     assert member.view().state is State.RECONCILING
