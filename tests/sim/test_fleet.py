@@ -76,7 +76,7 @@ def test_figures_add_up():
         figures = figures.plus(stand_in.outcome(seed))
     assert figures == Figures(3, 3_006, 180_000, 6, 300, 30, 6, 9, 3)
     assert str(figures) == (
-        "3,006 steps, 3 simulated minutes, 6 rebalances, 3 crashes, 6 rows, slowest convergence 0.3 s, "
+        "3,006 steps, 3 simulated minutes, 6 rebalances, 3 broker crashes, 6 rows, slowest convergence 0.3 s, "
         "longest unowned partition 0.0 s"
     )
 

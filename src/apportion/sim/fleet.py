@@ -78,7 +78,7 @@ class Figures(NamedTuple):
     def __str__(self) -> str:
         return (
             f"{self.steps:,} steps, {self.simulated_ms // 60_000:,} simulated minutes, {self.rebalances:,} rebalances, "
-            f"{self.crashes:,} crashes, {self.rows:,} rows, slowest convergence {self.slowest_convergence_ms / 1000:.1f} s, "
+            f"{self.crashes:,} broker crashes, {self.rows:,} rows, slowest convergence {self.slowest_convergence_ms / 1000:.1f} s, "
             f"longest unowned partition {self.longest_unowned_ms / 1000:.1f} s"
         )
 

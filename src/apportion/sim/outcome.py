@@ -27,7 +27,8 @@ class Outcome(NamedTuple):
 
     rebalances: how often a group got a new epoch. slowest_convergence_ms: from a group's new epoch to every member at its target.
     longest_unowned_ms: the longest time that a subscribed partition was in nobody's hands, while faults were on.
-    rows: records in the sinks. digest: of every step and of every byte that the broker and the sinks hold in the end.
+    rows: records in the sinks. crashes: of the broker. digest: of every step, and of every byte that the broker and the sinks
+    hold in the end.
     """
 
     seed: int

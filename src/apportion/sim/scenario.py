@@ -53,7 +53,18 @@ AT_LEAST = {
 
 BETWEEN_BATCHES_MS = 500  # what a query needs beside its batches, before its membership counts as stale
 AT_MOST = {
+    "workers": 1_000,
+    "readers": 1_000,
+    "topics": 1_000,
+    "partitions": 10_000,
+    "duration_ms": 86_400_000,
     "heartbeat_ms": 15_000,  # the coordinator's own limit
+    "unsettled_heartbeat_ms": 15_000,
+    "session_ms": 1_800_000,
+    "rebalance_ms": 3_600_000,
+    "batch_ms": 1_200_000,
+    "produce_every_ms": 60_000,
+    "shards": 1_000,
     "delay_us": 100_000,  # beyond these a calm world is not silent within the time that it is given
     "flush_us": 500_000,
 }
@@ -108,6 +119,9 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in AT_LEAST:
+            if not isinstance(getattr(self, name), int):
+                raise ScenarioRefused(f"{name} must be a whole number, not {getattr(self, name)!r}.")
         for name, least in AT_LEAST.items():
             if getattr(self, name) < least:
                 raise ScenarioRefused(f"{name} must be at least {least}, not {getattr(self, name)}.")
@@ -125,6 +139,8 @@ class Scenario:
         if self.assignor not in ASSIGNORS:
             raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
         known_faults([fault.kind for fault in self.faults])
+        if any(fault.at_ms < 0 for fault in self.faults):
+            raise ScenarioRefused("a fault must not be before the beginning: its at_ms must be at least 0.")
 
     @property
     def members(self) -> int:
@@ -151,6 +167,9 @@ def known_faults(kinds: Iterable[str]) -> tuple[str, ...]:
 
 def drawn(seed: int, *, kinds: Iterable[str] | None = None, **said: Any) -> Scenario:
     """The world of that seed. said: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none."""
+    for name in said:
+        if name not in SETTABLE:
+            raise ScenarioRefused(f"a world has no size {name!r}; there are {', '.join(SETTABLE)}.")
     chosen = tuple(FAULTS) if kinds is None else known_faults(kinds)
     dice = Random(f"{seed} sizes")
     heartbeat_ms = dice.choice((500, 1_000, 3_000))

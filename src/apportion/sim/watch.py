@@ -4,6 +4,7 @@ A law is a function of state that changes in few places, so it is asked where th
 that wrote to its log, hands when a hand or a group changed, offsets when one was committed. What was true before is still true.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from apportion.wire.messages.offset_commit import OffsetCommitRequest
 
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
 REPLAYED_EVERY = 500  # steps
+SURELY_SAID = 3  # answers: the first may be to a heartbeat of before, the second to one that was under way
 
 
 class Looked(NamedTuple):
@@ -75,6 +77,8 @@ class Watch:
         self._processed: dict[str, int] = {}  # member -> its heartbeats that the broker has worked off since it last heard anything
         self._gone: dict[str, None] = {}  # members that the coordinator dismissed, or let be replaced
         self._seated: dict[str, int] = {}  # member -> the last epoch that the broker told it, since it is a member
+        self._answered_at: dict[str, deque[int]] = {}  # member -> when it heard its last answers, on the broker's clock
+        self._changed_at: dict[str, int] = {}  # member -> when its owner last changed what it uses, on the broker's clock
         self._told: dict[str, tuple[int, int]] = {}  # member -> life, and the last epoch that it heard in it
 
     def looks_at(self, broker: Broker) -> None:
@@ -136,6 +140,7 @@ class Watch:
         self._processed[member_id] = 0
         if code is not Code.NONE or epoch < 0:
             return
+        self._answered_at.setdefault(member_id, deque(maxlen=SURELY_SAID)).append(self._mono_ms())
         life = application.member.view().lives
         before = self._told.get(member_id)
         if before is not None and before[0] == life and epoch < before[1]:
@@ -144,6 +149,7 @@ class Watch:
 
     def hand_changed(self, application: Application) -> None:
         """An owner uses other places than before."""
+        self._changed_at[application.member.settings.member_id] = self._mono_ms()
         self.history.hand_changed(application.group, self.applications.values())
         group = self._group_or_none(application.group)
         if group is not None:
@@ -241,8 +247,8 @@ class Watch:
         if silent_ms >= scenario.session_ms:
             return
         if last.state is State.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
-            if self._uses(group, member_id, last) or now_ms - silent_ms < last.since_ms + 2 * scenario.heartbeat_ms:
-                return  # it has not let go, or it could not say so
+            if self._uses(group, member_id, last) or not self._could_say_so(member_id, last):
+                return
             raise LawBroken("gone-with-cause", f"{member_id} was dismissed for partitions that it has long let go.")
         raise LawBroken("gone-with-cause", f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.")
 
@@ -255,6 +261,11 @@ class Watch:
                 held = [*each.member.view().owned, *((place.topic_id, place.partition) for place in each.hand[1])]
                 return any(tuple(place) in owed for place in held)
         return True  # its process is dead
+
+    def _could_say_so(self, member_id: str, last: Looked) -> bool:
+        """Heartbeats of the member were answered after it had to let go, and after it had: so one of them carried the news."""
+        heard = self._answered_at.get(member_id)
+        return heard is not None and len(heard) == SURELY_SAID and heard[0] > max(last.since_ms, self._changed_at.get(member_id, 0))
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
         """A member that lost one answer at the most, and was not dismissed, is not fenced."""
