@@ -1,6 +1,7 @@
 """`apportion sim`: one history to be read, its fewest faults, or thousands of histories to be counted."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -30,16 +31,33 @@ PIPED_COLUMNS = 120
 def run(wish: Wish, play: Play = play) -> int:
     """What was wished for is on stdout; the exit code. play: in the place of the real simulator."""
     try:
-        refuse_contradictions(wish)
-        wish.draw.scenario(wish.seed or wish.shrink or wish.first or 0)  # an impossible world is refused before anything starts
-        if wish.seed is not None:
-            return _show(wish, wish.seed, play)
-        if wish.shrink is not None:
-            return _shrink(wish, wish.shrink, play)
-        return play_on_spark(wish, play) if wish.spark else play_here(wish, play)
+        code = _run(wish, play)
+        sys.stdout.flush()
+        return code
     except (ScenarioRefused, NoProcess) as error:
         print(f"apportion sim: {error}", file=sys.stderr)
-        return UNUSABLE
+    except BrokenPipeError:  # who reads this has seen enough
+        _drop_stdout()
+        return 0
+    except OSError as error:
+        _drop_stdout()
+        print(f"apportion sim: stdout cannot be written: {error.strerror}.", file=sys.stderr)
+    return UNUSABLE
+
+
+def _drop_stdout() -> None:
+    """What is still in the buffer goes nowhere, so that the end of the process does not fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _run(wish: Wish, play: Play) -> int:
+    refuse_contradictions(wish)
+    wish.draw.scenario(wish.seed or wish.shrink or wish.first or 0)  # an impossible world is refused before anything starts
+    if wish.seed is not None:
+        return _show(wish, wish.seed, play)
+    if wish.shrink is not None:
+        return _shrink(wish, wish.shrink, play)
+    return play_on_spark(wish, play) if wish.spark else play_here(wish, play)
 
 
 def _console() -> Console:
@@ -157,11 +175,11 @@ def _figures_table(outcome: Outcome) -> Table:
         "longest unowned partition": f"{outcome.longest_unowned_ms / 1000:,.1f} s",
         "rows in the sinks": f"{outcome.rows:,}",
         "commits": f"{outcome.commits:,}",
-        "crashes": f"{outcome.crashes:,}",
+        "broker crashes": f"{outcome.crashes:,}",
         "digest": outcome.digest,
     }
     for name, value in rows.items():
-        table.add_row(name, value)
+        table.add_row(name, Text(value, overflow="fold"))
     return table
 
 

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -65,6 +66,8 @@ def play_on_spark(wish: Wish, play: Play) -> int:
     except ModuleNotFoundError as error:
         library = (error.name or "pyspark").split(".")[0]
         raise ScenarioRefused(f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'.") from None
+    if wish.out and Path(wish.out).exists():
+        raise ScenarioRefused(f"--out {wish.out} is there already: name a directory that is not.")
     try:
         spark = spread.session(wish.spark or "local")
         try:

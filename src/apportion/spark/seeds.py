@@ -4,7 +4,7 @@ from apportion.spark.seeds import seeds, summary
 
 played = seeds(spark, 10_000, partitions=12).cache()
 played.where("verdict <> 'holds'").show(truncate=False)
-summary(played).show()
+summary(played).show(truncate=False)
 """
 
 import os
