@@ -1,0 +1,80 @@
+"""When a member that works in batches waits for its share of the group, and when it has it."""
+
+import pytest
+
+from apportion.member.batches import (
+    Batches,
+    Existing,
+    Look,
+    Named,
+    Share,
+    ShareAwaited,
+    has_its_share,
+)
+from apportion.member.plan import EARLIEST, Starting
+from apportion.member.spans import span
+from tests.member.surroundings import P0, P1, SESSION_MS, Surroundings, described, held
+
+GRACE_MS = 5_000
+
+
+@pytest.fixture
+def there():
+    return Surroundings()
+
+
+def batches(otherwise=EARLIEST, topics=("t",), **given):
+    return Batches(topics, checkpoint="c", starting=Starting(otherwise), **given)
+
+
+def large():
+    """A large number, each time as another object: Python keeps small ones but once."""
+    return int("1000")
+
+
+def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(there):
+    previous = span("c", {P0: (0, 10), P1: (0, 10)})
+    there.sees(target=held(P0))
+    there.stood = described(P0, P1, given=(P0,))
+    restarted = batches()
+    with pytest.raises(ShareAwaited):
+        there.attempt(restarted.next(previous, None))
+    assert there.asked[-2:] == [Look(), Share()]
+    there.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
+    there.sees(last_accepted_ms=there.now_ms)
+    with pytest.raises(ShareAwaited):
+        there.attempt(restarted.next(previous, None))
+    there.now_ms += 1
+    assert there.attempt(restarted.next(previous, None)) == span("c", {P0: (10, 10)})
+    assert there.asked[1:4] == [Named(held(P0)), Look(), Existing(("t",))]
+
+
+def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
+    there.sees(target=held(P0), owned=held(P0))
+    mine = batches()
+    there.stood = described(P0, P1, given=(P0,))
+    with pytest.raises(ShareAwaited):
+        there.attempt(mine.await_share(1_001))
+    assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [Look()])
+    there.stood = described(P0)
+    assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [Look(), Share()])
+
+
+@pytest.mark.parametrize(
+    ("fields", "group", "share"),
+    [
+        ({}, described(P0), True),
+        ({}, described(P0, P1, given=(P0,)), False),  # others still hold it
+        ({}, described(P0, P1), False),  # this member has not heard of it
+        ({}, described(P0, group_epoch=4), False),  # no target has been reckoned yet
+        ({}, described(P0, group_epoch=4, assignment_epoch=4), False),
+        ({}, described(P0, group_epoch=4, assignment_epoch=4, member_epoch=4), False),  # this member has not heard that epoch
+        ({"epoch": 4}, described(P0), False),
+        ({"epoch": large()}, described(P0, group_epoch=large(), assignment_epoch=large(), member_epoch=large()), True),
+        ({"target": None}, described(P0), False),
+        ({"member_id": "another"}, described(P0), False),
+    ],
+)
+def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(there, fields, group, share):
+    there.sees(**{"target": held(P0), **fields})
+    assert has_its_share(there.view, group) is share
