@@ -269,3 +269,18 @@ def test_without_pyspark_the_remedy_is_said():
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60)
     sentence = "apportion sim: --spark needs pyspark, which is not installed: pip install 'apportion[spark]'.\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
+APPORTION = (sys.executable, "-m", "apportion.cli.main", "sim", "--seed", "7", "--seconds", "5")
+
+
+def test_a_reader_who_has_seen_enough_is_no_broken_law():
+    with subprocess.Popen([*APPORTION, "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+        command.stdout.close()
+        assert (command.stderr.read(), command.wait()) == (b"", 0)
+
+
+def test_a_full_disk_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*APPORTION, "--quiet"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.stderr, done.returncode) == ("apportion sim: stdout cannot be written: No space left on device.\n", 2)

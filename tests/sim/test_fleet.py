@@ -7,7 +7,7 @@ import pytest
 
 from apportion.sim.fleet import Draw, Figures, NoProcess, outcomes, played
 from apportion.sim.outcome import Broken
-from apportion.sim.scenario import ScenarioRefused
+from apportion.sim.scenario import SETTABLE, Fault, ScenarioRefused
 from tests.sim import stand_in
 
 
@@ -118,3 +118,22 @@ def test_what_is_said_contradicts_no_seed(said):
 def test_a_world_that_could_not_settle_is_refused_in_a_sentence(said, why):
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
         Draw(sizes=said).scenario(1)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"partitions": 10_001}, "partitions must be at most 10000, not 10001."),
+        ({"workers": 100_000}, "workers must be at most 1000, not 100000."),
+        ({"partitions": "x"}, "partitions must be a whole number, not 'x'."),
+        ({"seconds": 3}, f"a world has no size 'seconds'; there are {', '.join(SETTABLE)}."),
+    ],
+)
+def test_an_absurd_or_unknown_size_is_refused_in_a_sentence(said, why):
+    with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
+        Draw(sizes=said).scenario(1)
+
+
+def test_a_fault_before_the_beginning_is_refused():
+    with pytest.raises(ScenarioRefused, match=r"its at_ms must be at least 0\.$"):
+        Draw().scenario(1).with_faults([Fault(-1, "cut")])
