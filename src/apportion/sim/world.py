@@ -189,12 +189,6 @@ class Alarm:
             self._ring()
 
 
-class Ask:
-    """What a story waits for; each kind has its own fields."""
-
-    __slots__ = ()
-
-
 Story = Generator[Any, Any, Any]
 """What a process does, told in order: it yields what it waits for."""
 
