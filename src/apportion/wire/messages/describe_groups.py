@@ -1,0 +1,47 @@
+"""Classic groups in full."""
+
+from apportion.wire.fields import array, boolean, int16, int32, message, octets, string
+
+NOT_ASKED = -(2**31)
+
+
+@message(key=15, versions=range(7), flexible=5, type="request")
+class DescribeGroupsRequest:
+    """What are these groups?"""
+
+    groups: tuple[str, ...] = array(string())
+    include_authorized_operations: bool = boolean(since=3)
+
+
+@message()
+class DescribedGroupMember:
+    """One member, what it said and what it was given."""
+
+    member_id: str = string()
+    group_instance_id: str | None = string(since=4, nullable=4, default=None, ignorable=True)
+    client_id: str = string()
+    client_host: str = string()
+    member_metadata: bytes | memoryview = octets()
+    member_assignment: bytes | memoryview = octets()
+
+
+@message()
+class DescribedGroup:
+    """One group. Before version 6 a group that is not there is Dead, and no error."""
+
+    error_code: int = int16()
+    error_message: str | None = string(since=6, nullable=6, default=None, ignorable=True)
+    group_id: str = string()
+    group_state: str = string()
+    protocol_type: str = string()
+    protocol_data: str = string()
+    members: tuple[DescribedGroupMember, ...] = array(DescribedGroupMember)
+    authorized_operations: int = int32(since=3, default=NOT_ASKED, ignorable=True)
+
+
+@message(key=15, versions=range(7), flexible=5, type="response")
+class DescribeGroupsResponse:
+    """The groups, in the order in which they were asked for."""
+
+    throttle_time_ms: int = int32(since=1, ignorable=True)
+    groups: tuple[DescribedGroup, ...] = array(DescribedGroup)

@@ -1,0 +1,49 @@
+"""A place in the next generation of a classic group."""
+
+from apportion.wire.fields import array, boolean, int16, int32, message, octets, string
+
+
+@message()
+class JoinGroupRequestProtocol:
+    """One protocol that the member can speak, and what it says in it."""
+
+    name: str = string()
+    metadata: bytes | memoryview = octets()
+
+
+@message(key=11, versions=range(10), flexible=6, type="request")
+class JoinGroupRequest:
+    """Ask to be in the next generation. Versions: 4 joins in two steps, 5 KIP-345, 8 a reason (KIP-800), 9 as 8."""
+
+    group_id: str = string()
+    session_timeout_ms: int = int32()
+    rebalance_timeout_ms: int = int32(since=1, default=-1, ignorable=True)  # -1: the session timeout
+    member_id: str = string()  # "" on the first try
+    group_instance_id: str | None = string(since=5, nullable=5, default=None)
+    protocol_type: str = string()
+    protocols: tuple[JoinGroupRequestProtocol, ...] = array(JoinGroupRequestProtocol)
+    reason: str | None = string(since=8, nullable=8, default=None, ignorable=True)
+
+
+@message()
+class JoinGroupResponseMember:
+    """One member of the new generation, and what it said in the chosen protocol."""
+
+    member_id: str = string()
+    group_instance_id: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    metadata: bytes | memoryview = octets()
+
+
+@message(key=11, versions=range(10), flexible=6, type="response")
+class JoinGroupResponse:
+    """The new generation. Only its leader sees the members; `skip_assignment` tells it to assign nothing (KIP-814)."""
+
+    throttle_time_ms: int = int32(since=2, ignorable=True)
+    error_code: int = int16()
+    generation_id: int = int32(default=-1)
+    protocol_type: str | None = string(since=7, nullable=7, default=None, ignorable=True)
+    protocol_name: str | None = string(nullable=7)
+    leader: str = string()
+    skip_assignment: bool = boolean(since=9)
+    member_id: str = string()
+    members: tuple[JoinGroupResponseMember, ...] = array(JoinGroupResponseMember)

@@ -1,0 +1,39 @@
+"""Members that are to be gone from a classic group."""
+
+from apportion.wire.fields import array, int16, int32, message, string
+
+
+@message()
+class MemberIdentity:
+    """One member that leaves, by its id, or by its instance id where an administrator removes it (KIP-345)."""
+
+    member_id: str = string(since=3)
+    group_instance_id: str | None = string(since=3, nullable=3, default=None)
+    reason: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+
+
+@message(key=13, versions=range(6), flexible=4, type="request")
+class LeaveGroupRequest:
+    """Let these members go: `member_id` up to version 2, `members` from version 3 on."""
+
+    group_id: str = string()
+    member_id: str = string(until=2)
+    members: tuple[MemberIdentity, ...] = array(MemberIdentity, since=3)
+
+
+@message()
+class MemberResponse:
+    """What became of one of them."""
+
+    member_id: str = string(since=3)
+    group_instance_id: str | None = string(since=3, nullable=3, default=None)
+    error_code: int = int16(since=3)
+
+
+@message(key=13, versions=range(6), flexible=4, type="response")
+class LeaveGroupResponse:
+    """What became of them."""
+
+    throttle_time_ms: int = int32(since=1, ignorable=True)
+    error_code: int = int16()
+    members: tuple[MemberResponse, ...] = array(MemberResponse, since=3)

@@ -1,0 +1,35 @@
+"""The assignment of a generation: the leader brings it, every member takes its own home."""
+
+from apportion.wire.fields import array, int16, int32, message, octets, string
+
+
+@message()
+class SyncGroupRequestAssignment:
+    """What the leader gives one member."""
+
+    member_id: str = string()
+    assignment: bytes | memoryview = octets()
+
+
+@message(key=14, versions=range(6), flexible=4, type="request")
+class SyncGroupRequest:
+    """What is mine in this generation? `assignments` is empty but for the leader."""
+
+    group_id: str = string()
+    generation_id: int = int32()
+    member_id: str = string()
+    group_instance_id: str | None = string(since=3, nullable=3, default=None)
+    protocol_type: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    protocol_name: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    assignments: tuple[SyncGroupRequestAssignment, ...] = array(SyncGroupRequestAssignment)
+
+
+@message(key=14, versions=range(6), flexible=4, type="response")
+class SyncGroupResponse:
+    """What the leader gave the member."""
+
+    throttle_time_ms: int = int32(since=1, ignorable=True)
+    error_code: int = int16()
+    protocol_type: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    protocol_name: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    assignment: bytes | memoryview = octets()
