@@ -1,0 +1,65 @@
+"""Claims of any generation come to one owner, one former owner, or nobody."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.assign.claims import Claims, settled
+
+
+def claims_of(said):
+    """said: of each member (generation, partitions)."""
+    starts = np.cumsum([0, *(len(partitions) for _, partitions in said)])
+    return Claims(
+        starts.astype(np.int32),
+        np.array([partition for _, partitions in said for partition in partitions], np.int32),
+        np.array([generation for generation, _ in said], np.int32),
+    )
+
+
+def outcome(said, partitions):
+    return tuple(side.tolist() for side in settled(claims_of(said), partitions))
+
+
+def by_hand(said, partitions):
+    owner, former, claimed = [], [], []
+    for partition in range(partitions):
+        rivals = sorted((-generation, member) for member, (generation, theirs) in enumerate(said) if partition in theirs)
+        tied = len(rivals) > 1 and rivals[0][0] == rivals[1][0]
+        owner.append(rivals[0][1] if rivals and not tied else -1)
+        former.append(rivals[1][1] if len(rivals) > 1 and not tied else -1)
+        claimed.append(bool(rivals))
+    return owner, former, claimed
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(-1, 3), st.lists(st.integers(0, 5), max_size=8)), max_size=5))
+def test_each_partition_is_settled_by_its_highest_generation(said):
+    assert outcome(said, 6) == by_hand(said, 6)
+
+
+def test_two_of_one_generation_both_lose_what_they_claim():
+    assert outcome([(4, [0, 1]), (4, [1, 2])], 4) == ([0, -1, 1, -1], [-1, -1, -1, -1], [True, True, True, False])
+
+
+def test_the_higher_generation_keeps_and_the_other_is_remembered():
+    assert outcome([(4, [0]), (5, [0]), (-1, [0])], 1) == ([1], [0], [True])
+
+
+def test_the_claim_of_an_old_generation_counts_where_nobody_contradicts():
+    assert outcome([(7, [0]), (2, [1]), (-1, [2])], 3) == ([0, 1, 2], [-1, -1, -1], [True, True, True])
+
+
+def test_the_lowest_and_the_highest_generation_are_only_numbers():
+    assert outcome([(-(2**31), [0]), (2**31 - 1, [0])], 1) == ([1], [0], [True])
+
+
+def test_a_member_that_says_the_same_twice_is_no_rival_of_itself():
+    assert outcome([(3, [0, 0, 1, 0])], 2) == ([0, 0], [-1, -1], [True, True])
+
+
+@pytest.mark.parametrize("partition", [-1, 2])
+def test_a_claim_to_a_partition_that_is_none_is_refused(partition):
+    with pytest.raises(ValueError, match=f"a member claims partition {partition}, but there are 2, counted from 0"):
+        outcome([(1, [0]), (1, [partition])], 2)

@@ -1,0 +1,47 @@
+"""`roundrobin` is Kafka's circle."""
+
+from itertools import cycle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.assign.roundrobin import roundrobin_assignment
+from apportion.assign.subscriptions import Subscriptions
+
+
+def kafkas_rule(sizes, wants):
+    owner = []
+    circle = cycle(range(len(wants)))
+    for topic, size in enumerate(sizes):
+        wanted = any(topic in topics for topics in wants)
+        owner += [next(member for member in circle if topic in wants[member]) if wanted else -1 for _ in range(size)]
+    return owner
+
+
+def assigned(sizes, wants):
+    return roundrobin_assignment(np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)).tolist()
+
+
+@st.composite
+def groups(draw):
+    sizes = draw(st.lists(st.integers(0, 12), max_size=5))
+    topics = st.lists(st.integers(0, len(sizes) - 1), unique=True) if sizes else st.just([])
+    return sizes, draw(st.lists(topics, max_size=6))
+
+
+@settings(max_examples=300, deadline=None)
+@given(groups())
+def test_roundrobin_is_kafkas_rule(group):
+    assert assigned(*group) == kafkas_rule(*group)
+
+
+def test_a_topic_goes_on_where_the_one_before_it_ended():
+    assert assigned([3, 3], [[0, 1], [0, 1]]) == [0, 1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("topic", [-1, 2])
+def test_an_unknown_topic_is_refused(topic):
+    with pytest.raises(ValueError, match=f"subscribes to topic {topic}, but there are 2 topics"):
+        assigned([1, 1], [[0], [topic]])
