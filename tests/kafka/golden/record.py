@@ -1,7 +1,9 @@
-"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py`.
+"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py [classic]`.
 
-It starts a broker behind a recording proxy, lets each foreign client use it, asks it one request of ours in every version,
-then reads the raw records of `__consumer_offsets`. The result is tests/wire/golden/*.json, which is committed.
+It starts a broker behind a recording proxy, lets each foreign client use it, asks it one request of ours in every version, has a
+classic group of ours live through what such groups may, then reads the raw records of `__consumer_offsets`. The result is
+tests/wire/golden/*.json, which is committed. With `classic` only that part is played: it replaces its own frames of before, adds
+its records, and leaves everything else as it was recorded.
 """
 
 import json
@@ -11,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import confluent_kafka as ck
+from classic import CHANGES, KEYS, classic, prepare
 from clients import aiokafka_client, confluent, kafka_python
 from proxy import Exchange, RecordingProxy
 from sweep import requests_and_responses, sweep
@@ -21,22 +24,30 @@ HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "wire" / "golden"
 LARGEST = 16_000  # bytes of a frame that is kept
 OF_ONE_KIND = 3  # exchanges kept for one client, API and version ...
-OF_MANY_KINDS = 12  # ... but of an API whose messages say many things, and of the records of one key type
-LATER = {11: "JoinGroup", 12: "Heartbeat", 13: "LeaveGroup", 14: "SyncGroup", 15: "DescribeGroups"}  # recorded, not yet ours
-RICH = {8, 9, 68, 69}
+OF_MANY_KINDS = 20  # ... but of an API whose messages say many things, and of the records of one key type
+RICH = {8, 9, 68, 69, *KEYS}
+GROUPS = (CHANGES, "classic-9")
+"""The groups of the classic part whose records are kept."""
+OURS = "requests of our own codec: only the responses are a witness"
 
 
-def main() -> None:
-    """The files in OUT are what a broker of this version said just now."""
+def main(is_partial: bool) -> None:
+    """The files in OUT are what a broker of this version said just now; if `is_partial`, those of classic groups."""
     with tempfile.TemporaryDirectory() as place:
         (front,) = free_ports(1)
         listeners = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}", "offsets.topic.num.partitions": "5"}
         with RealKafka(jars_of(HERE.parent / "pom.xml"), Path(place), listeners) as kafka:
             proxy = RecordingProxy(int(kafka.bootstrap.rpartition(":")[2]), front)
             proxy.start()
-            speakers = record_clients(proxy, f"127.0.0.1:{front}")
-            records = offset_records(f"127.0.0.1:{front}")
-            write(proxy.exchanges, records, kafka.version, speakers)
+            bootstrap = f"127.0.0.1:{front}"
+            speakers = {} if is_partial else record_clients(proxy, bootstrap)
+            speakers["classic"] = record_classic(proxy, bootstrap)
+            records = offset_records(bootstrap, GROUPS if is_partial else None)
+            exchanges = [each for each in proxy.exchanges if each.client in speakers]
+            if is_partial:
+                add(exchanges, records, speakers)
+            else:
+                write(exchanges, records, kafka.version, speakers)
 
 
 def record_clients(proxy: RecordingProxy, bootstrap: str) -> dict[str, str]:
@@ -50,13 +61,24 @@ def record_clients(proxy: RecordingProxy, bootstrap: str) -> dict[str, str]:
     proxy.client = "sweep"
     for refusal in sweep(bootstrap):
         print(f"  not answered: {refusal}")
-    speakers["sweep"] = "requests of our own codec: only the responses are a witness"
-    proxy.client = "records"
+    speakers["sweep"] = OURS
     return speakers
 
 
-def offset_records(bootstrap: str) -> list[dict[str, object]]:
-    """Raw records of `__consumer_offsets`, the first of each distinct length for each type of key."""
+def record_classic(proxy: RecordingProxy, bootstrap: str) -> str:
+    """Classic groups of ours have had their turn; says who spoke."""
+    print("classic …", flush=True)
+    proxy.client = ""
+    prepare(bootstrap)
+    proxy.client = "classic"
+    for refusal in classic(bootstrap):
+        print(f"  not answered: {refusal}")
+    proxy.client = ""
+    return OURS
+
+
+def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[str, object]]:
+    """Raw records of `__consumer_offsets`, the first of each distinct length for each type of key; of all groups or of these."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = ck.Consumer(settings)
     partitions = sorted(consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions)
@@ -70,6 +92,8 @@ def offset_records(bootstrap: str) -> list[dict[str, object]]:
             ended += 1
             continue
         key, value = message.key(), message.value()
+        if groups is not None and not any(group.encode() in key for group in groups):
+            continue
         shape = (int.from_bytes(key[:2], "big"), len(key), None if value is None else len(value))
         row = {"type": shape[0], "key": key.hex(), "value": None if value is None else value.hex()}
         if sum(1 for known in kept if known[0] == shape[0]) < OF_MANY_KINDS:
@@ -81,36 +105,58 @@ def offset_records(bootstrap: str) -> list[dict[str, object]]:
 def write(exchanges: list[Exchange], records: list[dict[str, object]], version: str, speakers: dict[str, str]) -> None:
     """One file an API, and one for the records."""
     known = requests_and_responses()
-    kinds: dict[int, dict[tuple[str, int], list[Exchange]]] = defaultdict(lambda: defaultdict(list))
-    for each in exchanges:
-        kind = kinds[each.key][each.client, each.version]
-        sizes = [(len(other.request), len(other.response)) for other in kind]
-        fits = len(each.request) <= LARGEST and len(each.response) <= LARGEST
-        if (
-            each.client in speakers
-            and fits
-            and len(kind) < (OF_MANY_KINDS if each.key in RICH else OF_ONE_KIND)
-            and (len(each.request), len(each.response)) not in sizes
-        ):
-            kind.append(each)
     OUT.mkdir(exist_ok=True)
     for old in OUT.glob("*.json"):
         old.unlink()
-    for key, by_kind in sorted(kinds.items()):
-        frames = [
+    for key, frames in sorted(frames_of(exchanges).items()):
+        name = known[key]["request"].__name__.removesuffix("Request") if key in known else f"api_{key}"
+        save_api(name, {"kafka": version, "key": key, "api": name}, speakers, frames)
+    save(OUT / "offsets_records.json", {"kafka": version}, "records", records)
+
+
+def add(exchanges: list[Exchange], records: list[dict[str, object]], speakers: dict[str, str]) -> None:
+    """The files of KEYS have these frames for earlier ones of the same speakers; so have the records."""
+    new = frames_of(exchanges)
+    for path in OUT.glob("*.json"):
+        was = json.loads(path.read_text())
+        if was.get("key") in KEYS:
+            kept = [frame for frame in was["frames"] if frame["client"] not in speakers]
+            frames = sorted(kept + new[was["key"]], key=lambda frame: (str(frame["client"]), frame["version"]))
+            head = {name: was[name] for name in ("kafka", "key", "api")}
+            save_api(path.stem, head, was["clients"] | speakers, frames)
+    path = OUT / "offsets_records.json"
+    was = json.loads(path.read_text())
+    of_groups = tuple(group.encode().hex() for group in GROUPS)
+    kept = [row for row in was["records"] if not any(group in row["key"] for group in of_groups)]
+    save(path, {"kafka": was["kafka"]}, "records", kept + records)
+
+
+def frames_of(exchanges: list[Exchange]) -> dict[int, list[dict[str, object]]]:
+    """By key of the API: a few exchanges of distinct sizes for each speaker and version."""
+    kinds: dict[int, dict[tuple[str, int], list[Exchange]]] = defaultdict(lambda: defaultdict(list))
+    for each in exchanges:
+        if each.client == "classic" and each.key not in KEYS:
+            continue  # what it needed besides
+        kind = kinds[each.key][each.client, each.version]
+        sizes = [(len(other.request), len(other.response)) for other in kind]
+        fits = len(each.request) <= LARGEST and len(each.response) <= LARGEST
+        is_new = (len(each.request), len(each.response)) not in sizes
+        if fits and is_new and len(kind) < (OF_MANY_KINDS if each.key in RICH else OF_ONE_KIND):
+            kind.append(each)
+    return {
+        key: [
             {"client": client, "version": number, "request": each.request.hex(), "response": each.response.hex()}
             for (client, number), kind in sorted(by_kind.items())
             for each in kind
         ]
-        name = known[key]["request"].__name__.removesuffix("Request") if key in known else LATER.get(key, f"api_{key}")
-        head = {
-            "kafka": version,
-            "key": key,
-            "api": name,
-            "clients": {client: speakers[client] for client in {f["client"] for f in frames}},
-        }
-        save(OUT / f"{name}.json", head, "frames", frames)
-    save(OUT / "offsets_records.json", {"kafka": version}, "records", records)
+        for key, by_kind in kinds.items()
+    }
+
+
+def save_api(name: str, head: dict[str, object], speakers: dict[str, str], frames: list[dict[str, object]]) -> None:
+    """The file of one API, which names those who speak in it."""
+    head["clients"] = {client: speakers[client] for client in {str(frame["client"]) for frame in frames}}
+    save(OUT / f"{name}.json", head, "frames", frames)
 
 
 def save(path: Path, head: dict[str, object], name: str, rows: list[dict[str, object]]) -> None:
@@ -121,4 +167,4 @@ def save(path: Path, head: dict[str, object], name: str, rows: list[dict[str, ob
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(is_partial=sys.argv[1:] == ["classic"]))
