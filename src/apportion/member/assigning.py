@@ -9,6 +9,8 @@ from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
+from apportion.wire.messages.consumer_protocol import TopicPartition
+
 
 class TopicParts(NamedTuple):
     """Some partitions of one topic."""
@@ -21,6 +23,21 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
     """These partitions, each once, topics in order of name and numbers ascending."""
     pairs = sorted(dict.fromkeys(partitions))
     return tuple(TopicParts(topic, tuple(number for _, number in run)) for topic, run in groupby(pairs, lambda pair: pair[0]))
+
+
+def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
+    """The same partitions, each once, topics in order of name and numbers ascending."""
+    return by_topic((topic, number) for topic, numbers in parts for number in numbers)
+
+
+def to_wire(parts: Iterable[TopicParts]) -> tuple[TopicPartition, ...]:
+    """The partitions as a message has them."""
+    return tuple(TopicPartition(topic=topic, partitions=partitions) for topic, partitions in parts)
+
+
+def from_wire(parts: Iterable[TopicPartition]) -> tuple[TopicParts, ...]:
+    """The partitions that a message has."""
+    return tuple(TopicParts(part.topic, part.partitions) for part in parts)
 
 
 class Rebalance(IntEnum):

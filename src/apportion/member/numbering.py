@@ -4,13 +4,17 @@ Topics are those that somebody wants and that exist, by name. Members are in Kaf
 then dynamic ones by member id. So an assignment depends on names alone.
 """
 
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from itertools import chain, pairwise
 
 import numpy as np
 
-from apportion.assign.subscriptions import Subscriptions, Vector
+from apportion.assign.claims import Claims
+from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
 from apportion.member.assigning import Cluster, Given, Subscription, TopicParts
+
+Past = tuple[tuple[TopicParts, ...], int]
+"""What a member says to have had, and since which generation."""
 
 
 class Numbering:
@@ -21,15 +25,35 @@ class Numbering:
 
     def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
         self.members = in_order(members)
-        wanted = dict.fromkeys(said.topics for said in members.values())
+        self._said = [members[member] for member in self.members]
+        wanted = dict.fromkeys(said.topics for said in self._said)
         names = dict.fromkeys(name for topics in wanted for name in topics)
         self.topics = sorted((name for name in names if name in cluster and cluster[name].partitions > 0), key=as_java)
-        self.starts: Vector = np.cumsum([0, *(cluster[name].partitions for name in self.topics)]).astype(np.int32)
+        self.sizes = np.array([cluster[name].partitions for name in self.topics], np.int64)
+        self.starts: Vector = starts_of(self.sizes)
         self.number_of = {name: number for number, name in enumerate(self.topics)}
         rows = {topics: self._row(topics) for topics in wanted}  # members that want the same share one row
-        chosen = [rows[members[member].topics] for member in self.members]
-        ends = np.cumsum([0, *map(len, chosen)]).astype(np.int32)
-        self.subscriptions = Subscriptions(ends, np.concatenate([np.empty(0, np.int32), *chosen]))
+        chosen = [rows[said.topics] for said in self._said]
+        self.subscriptions = Subscriptions(
+            starts_of(np.array([*map(len, chosen)], np.int64)), np.concatenate([np.empty(0, np.int32), *chosen])
+        )
+
+    def claims(self, past: Callable[[Subscription], Past]) -> Claims:
+        """What each member says to have had, by `past`; without topics that nobody wants and partitions that do not exist."""
+        parts: list[tuple[int, int, tuple[int, ...]]] = []  # member, topic, numbers
+        generations = []
+        for member, said in enumerate(self._said):
+            theirs, generation = past(said)
+            generations.append(generation)
+            parts += [(member, self.number_of[topic], numbers) for topic, numbers in theirs if topic in self.number_of]
+        lengths = [len(numbers) for _, _, numbers in parts]
+        members = np.repeat(np.array([member for member, _, _ in parts], np.int64), lengths)
+        topics = np.repeat(np.array([topic for _, topic, _ in parts], np.int64), lengths)
+        numbers = np.fromiter(chain.from_iterable(numbers for _, _, numbers in parts), np.int64, len(topics))
+        exists = (numbers >= 0) & (numbers < self.sizes[topics])
+        member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
+        partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)
+        return Claims(member_starts, partitions, np.array(generations, np.int32))
 
     def given(self, owner: Vector) -> dict[str, Given]:
         """The owner vector as what each member gets, topics by name and partitions ascending."""

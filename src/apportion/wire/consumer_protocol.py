@@ -1,4 +1,4 @@
-"""The two blobs of the classic consumer protocol: a version and then the fields.
+"""The blobs of the classic consumer protocol: two that begin with a version, and the user data of the sticky assignors.
 
 A version from the future is read as the newest one known here, and what follows is left alone: later versions may only add fields.
 """
@@ -8,11 +8,18 @@ from typing import TypeVar
 
 from apportion.errors import DecodeError
 from apportion.wire.codec import Buffer, read, write
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from apportion.wire.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    CooperativeStickyUserData,
+    StickyUserData,
+    TopicPartition,
+)
 
 T = TypeVar("T", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
 
 NEWEST = 3
+NO_GENERATION = -1
 _VERSION = Struct(">h")
 
 
@@ -30,3 +37,31 @@ def decode(cls: type[T], blob: Buffer) -> tuple[int, T]:
         raise DecodeError(f"{cls.__name__}: {version} is no version")
     value, _ = read(cls, min(version, NEWEST), blob, 2)
     return version, value
+
+
+def encode_sticky(partitions: tuple[TopicPartition, ...], generation: int) -> bytes:
+    """What `sticky` says of an assignment, in version 1. Readers of version 0 take no notice of the generation."""
+    return write(StickyUserData(topic_partitions=partitions, generation=generation), 1)
+
+
+def decode_sticky(user_data: Buffer | None) -> StickyUserData:
+    """The assignment that `sticky` said, in version 1 or else 0; nothing where the bytes are neither."""
+    for version in (1, 0):
+        try:
+            return read(StickyUserData, version, user_data or b"")[0]
+        except DecodeError:
+            continue
+    return StickyUserData()
+
+
+def encode_cooperative(generation: int) -> bytes:
+    """What `cooperative-sticky` says beside a subscription."""
+    return write(CooperativeStickyUserData(generation=generation), 0)
+
+
+def decode_cooperative(user_data: Buffer | None) -> int:
+    """The generation that `cooperative-sticky` said; NO_GENERATION where the bytes say none."""
+    try:
+        return read(CooperativeStickyUserData, 0, user_data or b"")[0].generation
+    except DecodeError:
+        return NO_GENERATION

@@ -28,3 +28,21 @@ class ConsumerProtocolAssignment:
 
     assigned_partitions: tuple[TopicPartition, ...] = array(TopicPartition)
     user_data: bytes | memoryview | None = octets(nullable=0, default=None)
+
+
+@message(versions=range(2))
+class StickyUserData:
+    """What the assignor `sticky` tells the next leader: what the member was given last, and from version 1 when (KIP-341).
+
+    The bytes do not say their version.
+    """
+
+    topic_partitions: tuple[TopicPartition, ...] = array(TopicPartition)
+    generation: int = int32(since=1, default=-1, ignorable=True)
+
+
+@message()
+class CooperativeStickyUserData:
+    """What the assignor `cooperative-sticky` tells the next leader, for those that do not read it in the subscription (KIP-792)."""
+
+    generation: int = int32()

@@ -1,0 +1,114 @@
+"""Subscriptions, assignments and user data as bytes, and what comes of bytes that are none."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import DecodeError
+from apportion.member.assignors import (
+    CLIENT_ASSIGNORS,
+    CooperativeSticky,
+    Given,
+    Range,
+    Sticky,
+    Subscription,
+    TopicParts,
+    TopicShape,
+)
+from apportion.member.blobs import given_blob, given_of, subscription_blob, subscription_of
+from apportion.wire import consumer_protocol
+from apportion.wire.messages.consumer_protocol import StickyUserData, TopicPartition
+
+SAID = Subscription(("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u", (1,))), 7, "rack", "instance")
+
+
+def test_a_subscription_comes_back_as_it_was_said():
+    assert subscription_of(subscription_blob(SAID), "instance") == SAID
+
+
+@pytest.mark.parametrize(
+    "version, heard",
+    [
+        (0, Subscription(SAID.topics, SAID.user_data)),
+        (1, Subscription(SAID.topics, SAID.user_data, SAID.owned)),
+        (2, Subscription(SAID.topics, SAID.user_data, SAID.owned, 7)),
+        (3, Subscription(SAID.topics, SAID.user_data, SAID.owned, 7, "rack")),
+    ],
+)
+def test_an_older_version_says_less(version, heard):
+    assert subscription_of(subscription_blob(SAID, version)) == heard
+
+
+def test_topics_and_owned_partitions_are_said_in_order():
+    muddled = Subscription(("u", "t"), None, (TopicParts("u", (1,)), TopicParts("t", (2, 0, 2)), TopicParts("u", (1,))))
+    said = subscription_of(subscription_blob(muddled))
+    assert said == Subscription(("t", "u"), None, (TopicParts("t", (0, 2)), TopicParts("u", (1,))))
+
+
+def test_a_generation_below_none_is_none():
+    assert subscription_of(subscription_blob(Subscription((), generation=-5))).generation == -1
+
+
+def test_an_assignment_comes_back_sorted_and_each_partition_once():
+    muddled = Given((TopicParts("u", (1,)), TopicParts("t", (2, 0)), TopicParts("u", (1, 0))), b"data")
+    assert given_of(given_blob(muddled)) == Given((TopicParts("t", (0, 2)), TopicParts("u", (0, 1))), b"data")
+
+
+@pytest.mark.parametrize("blob", [b"", b"\0", b"\xff\xff\0\0\0\0\xff\xff\xff\xff", b"\0\3\0\0\0\1\0\1"])
+def test_bytes_that_are_no_assignment_or_subscription_are_told(blob):
+    with pytest.raises(DecodeError, match="ConsumerProtocolAssignment"):
+        given_of(blob)
+    with pytest.raises(DecodeError, match="ConsumerProtocolSubscription"):
+        subscription_of(blob)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=40).map(lambda tail: b"\0\3\0\0\0\1\0\1t" + tail) | st.binary(max_size=40))
+def test_no_bytes_do_worse_than_a_decode_error(blob):
+    with suppress(DecodeError):
+        members = {"a": subscription_of(blob), "b": Subscription(("t",), blob, generation=1), "c": SAID}
+        for assignor in CLIENT_ASSIGNORS.values():
+            assert sorted(assignor().assign({"t": TopicShape(3)}, members)) == ["a", "b", "c"]
+    with suppress(DecodeError):
+        given_of(blob)
+
+
+def test_sticky_tells_nothing_before_its_first_assignment():
+    assert (Sticky().user_data(("t",)), Range().user_data(("t",))) == (None, None)
+
+
+def test_sticky_tells_its_last_assignment_and_the_generation():
+    sticky = Sticky()
+    sticky.on_assignment(Given((TopicParts("t", (0, 2)),)), 5)
+    assert sticky.user_data(("t",)) == b"\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\2\0\0\0\5"
+
+
+def test_cooperative_sticky_tells_its_last_generation_also_when_there_was_none():
+    sticky = CooperativeSticky()
+    assert sticky.user_data(("t",)) == b"\xff\xff\xff\xff"
+    sticky.on_assignment(Given(), 5)
+    assert sticky.user_data(("t",)) == b"\0\0\0\5"
+
+
+HELD = (TopicPartition(topic="t", partitions=(0, 2)),)
+
+
+def test_user_data_without_a_generation_is_read_by_a_new_leader():
+    old = b"\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\2"
+    assert consumer_protocol.decode_sticky(old) == StickyUserData(topic_partitions=HELD, generation=-1)
+
+
+def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows():
+    new = consumer_protocol.encode_sticky(HELD, 5)
+    old, end = consumer_protocol.read(StickyUserData, 0, new)
+    assert (old, new[end:]) == (StickyUserData(topic_partitions=HELD), b"\0\0\0\5")
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"\0", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff\0\0\0\0", b"\0\0\0\1\0\2\xff\xff\0\0\0\0"]
+)
+def test_user_data_that_cannot_be_read_tell_nothing(data):
+    assert consumer_protocol.decode_sticky(data) == StickyUserData()
+    assert consumer_protocol.decode_cooperative(data if data is None else data[:3]) == -1
