@@ -14,6 +14,7 @@ NEVER = -(1 << 63)
 """Before every timestamp."""
 
 MAGIC = int.from_bytes(b"sealed 1", "little")
+CLEAN_MAGIC = int.from_bytes(b"cleaned1", "little")
 WORD = 8
 
 
@@ -67,16 +68,20 @@ class GrowingIndex(Index):
 
 
 class Seal(NamedTuple):
-    """What is true of a segment that no longer grows and was durable, whole, when this was written."""
+    """What is true of a segment that no longer grows and was durable, whole, when this was written.
+
+    is_clean: it is what a cleaning has left, so it holds each key once.
+    """
 
     size_bytes: int
     next_offset: int
     max_timestamp_ms: int
+    is_clean: bool = False
 
 
 def encode_seal(seal: Seal, index: Index) -> bytes:
     """Both as the content of a file, checked by a CRC; in the byte order of this machine."""
-    words = array("q", (MAGIC, *seal, len(index.offsets)))
+    words = array("q", (CLEAN_MAGIC if seal.is_clean else MAGIC, *seal[:3], len(index.offsets)))
     words.extend(index.offsets)
     words.extend(index.positions)
     words.extend(index.ceilings)
@@ -89,9 +94,9 @@ def decode_seal_or_none(view: memoryview) -> Seal | None:
     if len(view) < 6 * WORD or len(view) % WORD:
         return None
     words = view.cast("q")
-    if words[0] != MAGIC or len(words) != 6 + 3 * words[4] or words[-1] != crc32c(view[:-WORD]):
+    if words[0] not in (MAGIC, CLEAN_MAGIC) or len(words) != 6 + 3 * words[4] or words[-1] != crc32c(view[:-WORD]):
         return None
-    return Seal(*words[1:4])
+    return Seal(words[1], words[2], words[3], is_clean=words[0] == CLEAN_MAGIC)
 
 
 def index_beside_seal(view: memoryview) -> Index:

@@ -4,7 +4,7 @@ A log knows offsets and bytes. What is durable, who may see it, and which offset
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
 
@@ -12,7 +12,7 @@ from apportion.errors import DecodeError
 from apportion.store.disk import Buffer, Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import recover
-from apportion.store.segment import EMPTY, LogSettings, Placed, Segment
+from apportion.store.segment import CLEANED, EMPTY, LogSettings, Placed, Segment
 from apportion.wire.batch import decode_batch
 
 __all__ = ["Log", "LogSettings"]
@@ -28,7 +28,7 @@ class Log:
     cut_bytes: how much a crash had left half written, and the start threw away.
     """
 
-    __slots__ = ("_directory", "_disk", "_segments", "_settings", "_unsealed", "_unsynced", "cut_bytes")
+    __slots__ = ("_directory", "_disk", "_leftovers", "_segments", "_settings", "_unsealed", "_unsynced", "cut_bytes")
 
     def __init__(self, disk: Disk, directory: str, settings: LogSettings) -> None:
         found = recover(disk, directory, settings)
@@ -36,6 +36,7 @@ class Log:
         self._directory = directory
         self._settings = settings
         self._segments = found.segments
+        self._leftovers = found.leftovers
         self._unsealed = found.checked[:-1] if found.checked[-1:] == found.segments[-1:] else found.checked
         self._unsynced: dict[str, None] = {}  # an ordered set
         self.cut_bytes = found.cut_bytes
@@ -134,7 +135,7 @@ class Log:
         for name in names:
             self._disk.delete(f"{self._directory}/{name}")
         self._disk.delete(self._directory)
-        self._segments, self._unsealed = [], []
+        self._segments, self._unsealed, self._leftovers = [], [], []
         self._unsynced = {parent_of(self._directory): None}
 
     def cut_back(self, next_offset: int) -> "Log":
@@ -154,6 +155,49 @@ class Log:
         log = Log(self._disk, self._directory, self._settings)
         log._unsynced[self._directory] = None
         return log
+
+    def closed_segments(self, before_offset: int) -> tuple[Segment, ...]:
+        """The segments, from the first on, that take no more batches and end before `before_offset`."""
+        return tuple(segment for segment in self._segments[:-1] if segment.next_offset <= before_offset)
+
+    def new_segment(self, base_offset: int) -> Segment:
+        """An empty segment for a cleaning to write. It is no part of the log, and gone after a start."""
+        cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
+        self._disk.delete(cleaned.path)
+        return cleaned
+
+    def make_way(self, old: Sequence[Segment], cleaned: Segment) -> None:
+        """Once `unsynced_paths` is durable, `cleaned` may take the place of `old`, the first segments."""
+        cleaned.finish()
+        old[0].unseal()
+        self._unsealed = [segment for segment in self._unsealed if segment not in old]
+        self._unsynced |= {cleaned.path: None, self._directory: None}
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
+        """`cleaned` stands for `old`, the first segments, also after a start if `unsynced_paths` is durable by then."""
+        assert tuple(self._segments[: len(old)]) == tuple(old), f"{self._directory}: something else has changed the log"
+        cleaned.rename(old[0].path)
+        cleaned.is_clean = True
+        self._segments[: len(old)] = [cleaned]
+        self._leftovers += old[1:]
+        self._unsynced[self._directory] = None
+
+    def abandon(self, cleaned: Segment) -> None:
+        """There is no `cleaned`, which has taken nobody's place; where the disk refuses even that, until the next start."""
+        with suppress(DiskError):
+            self._disk.delete(cleaned.path)
+
+    @property
+    def has_leftovers(self) -> bool:
+        """True while there are files whose content a cleaned segment holds."""
+        return bool(self._leftovers)
+
+    def sweep(self) -> None:
+        """There are no such files. What was `unsynced_paths` after the cleaning, or at a start, is durable."""
+        while self._leftovers:
+            self._leftovers[-1].delete()
+            self._leftovers.pop()
+        self._unsynced[self._directory] = None
 
     def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
         """`batch` is the first of a new segment, and the last segment takes no more."""

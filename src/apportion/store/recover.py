@@ -1,22 +1,27 @@
 """What a start finds: the segments of a log, with everything cut away that a crash left half written.
 
 A sealed segment was durable when it was sealed and is believed. Any other is checked batch by batch, CRC and all; at the first
-bytes that are no batch the log ends, since whatever stands behind them cannot have been durable either.
+bytes that are no batch the log ends, since whatever stands behind them cannot have been durable either. A file that begins before
+the one before it ends is what a cleaning had no time to delete.
 """
 
 from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Damaged, Disk
-from apportion.store.segment import PREFIX_BYTES, LogSettings, Segment
+from apportion.store.segment import CLEANED, PREFIX_BYTES, LogSettings, Segment
 from apportion.wire.batch import HEADER_BYTES, read_header
 
 
 class Recovered(NamedTuple):
-    """The segments in order, whole. checked: those that were not sealed. cut_bytes: what was thrown away, zeros not counted."""
+    """The segments in order, whole. checked: those that were not sealed. cut_bytes: what was thrown away, zeros not counted.
+
+    leftovers: files of which a cleaned segment holds all that still counts; they stay until that is known to be durable.
+    """
 
     segments: list[Segment]
     checked: list[Segment]
+    leftovers: list[Segment]
     cut_bytes: int
 
 
@@ -25,11 +30,16 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
 
     Damaged: a sealed segment has another size than when it was sealed, or the one after it does not continue it.
     """
-    found = Recovered([], [], 0)
+    found = Recovered([], [], [], 0)
+    for name in disk.list_dir(directory):
+        if name.endswith(CLEANED):  # it has not taken anybody's place
+            disk.delete(f"{directory}/{name}")
     for base_offset in _base_offsets(disk, directory):
         segment = Segment(disk, directory, base_offset, settings)
         before = found.segments[-1] if found.segments else None
-        if before is not None and before.next_offset != base_offset:
+        if before is not None and base_offset < before.next_offset:
+            found.leftovers.append(segment)
+        elif before is not None and before.next_offset != base_offset:
             if before not in found.checked:
                 raise Damaged(f"{segment.path}: the log before it ends at offset {before.next_offset}; a file is missing")
             found = found._replace(cut_bytes=found.cut_bytes + _discard(disk, segment))

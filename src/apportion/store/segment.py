@@ -14,6 +14,8 @@ from apportion.store.index import NEVER, GrowingIndex, Index, Seal, decode_seal_
 HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, largest timestamp
 PREFIX_BYTES = 12  # base offset and length, which the length does not count
 EMPTY = memoryview(b"")
+LOG = ".log"
+CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the place of others
 
 
 class LogSettings(NamedTuple):
@@ -38,15 +40,19 @@ class Placed(NamedTuple):
 
 
 class Segment:
-    """The batches from `base_offset` up to, not including, `next_offset`, in the first `size_bytes` of the file."""
+    """The batches from `base_offset` up to, not including, `next_offset`, in the first `size_bytes` of the file.
+
+    is_clean: a cleaning has made it, so it holds each key once.
+    """
 
     __slots__ = (
         "_disk",
         "_finished",
-        "_growing_or_none",
+        "_index_or_none",
         "_room_bytes",
         "_settings",
         "base_offset",
+        "is_clean",
         "max_timestamp_ms",
         "next_offset",
         "path",
@@ -54,14 +60,15 @@ class Segment:
         "size_bytes",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, settings: LogSettings) -> None:
+    def __init__(self, disk: Disk, directory: str, base_offset: int, settings: LogSettings, *, suffix: str = LOG) -> None:
         self._disk = disk
         self._settings = settings
         self._finished = False
         self._room_bytes = 0  # the size of the file: zeros stand behind the batches
-        self._growing_or_none: GrowingIndex | None = GrowingIndex(settings.index_interval_bytes)
-        self.path = f"{directory}/{base_offset:020d}.log"
+        self._index_or_none: Index | None = GrowingIndex(settings.index_interval_bytes)
+        self.path = f"{directory}/{base_offset:020d}{suffix}"
         self.seal_path = f"{directory}/{base_offset:020d}.sealed"
+        self.is_clean = False
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
@@ -75,8 +82,8 @@ class Segment:
     @property
     def index(self) -> Index:
         """Where batches begin."""
-        if self._growing_or_none is not None:
-            return self._growing_or_none
+        if self._index_or_none is not None:
+            return self._index_or_none
         return index_beside_seal(self._disk.view(self.seal_path, 0, self._disk.size(self.seal_path)))
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
@@ -94,8 +101,8 @@ class Segment:
 
     def count(self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
         """The batch that stands behind the last one, in the file already, belongs to the segment."""
-        assert self._growing_or_none is not None, "a sealed segment takes no batch"
-        self._growing_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
+        assert isinstance(self._index_or_none, GrowingIndex), "a sealed segment takes no batch"
+        self._index_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
         self.size_bytes += batch_bytes
         self._room_bytes = max(self._room_bytes, self.size_bytes)
         self.next_offset = last_offset + 1
@@ -146,10 +153,29 @@ class Segment:
         """If the disk has synced the finished file: a note beside it says so, and no start need look inside."""
         if not self._disk.is_synced(self.path):
             return False
-        seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms)
-        self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
-        self._growing_or_none = None  # from now on the index is read from the disk
+        self.seal()
         return True
+
+    def seal(self) -> None:
+        """The same of a file that is known to be durable."""
+        seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
+        self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
+        self._index_or_none = None  # from now on the index is read from the disk
+
+    def rename(self, path: str) -> None:
+        """The file is called `path`, and what bore that name is gone, though views of it stay valid."""
+        self._disk.rename(self.path, path)
+        self.path = path
+
+    def unseal(self) -> None:
+        """No note stands beside the file: the next start reads it, whatever it holds by then."""
+        self._index_or_none = self.index
+        self._disk.delete(self.seal_path)
+
+    def delete(self) -> None:
+        """The file is gone, and before it the note beside it."""
+        self._disk.delete(self.seal_path)
+        self._disk.delete(self.path)
 
     def adopt_seal(self) -> bool:
         """The segment is what its seal says, unread. False, and nothing has changed, if it has none."""
@@ -157,8 +183,8 @@ class Segment:
         seal = decode_seal_or_none(self._disk.view(self.seal_path, 0, size)) if size else None
         if seal is None:
             return False
-        self.size_bytes, self.next_offset, self.max_timestamp_ms = seal
-        self._growing_or_none, self._finished = None, True
+        self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean = seal
+        self._index_or_none, self._finished = None, True
         return True
 
     def _grow(self, end: int) -> None:

@@ -1,0 +1,134 @@
+"""Cleaning a log: of each key its last record stays, at its offset and with its time, and all older ones go.
+
+Everything but the segment that is still written becomes one segment. It is written beside the old ones, and when it is durable
+one rename puts it into the place of the first of them; the others it covers, so whoever comes upon them later knows them for
+leftovers. A loss of power finds the old log or the new one. Every offset still belongs to a batch, though fewer have a record.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from enum import Enum, auto
+
+from apportion.errors import DecodeError
+from apportion.store.disk import Damaged, DiskError
+from apportion.store.log import Log
+from apportion.store.segment import Segment
+from apportion.wire.batch import Record, decode_batch, encode_records, read_header
+
+DIRTY_RATIO = 0.5
+"""How much of what can be cleaned must not have been cleaned before, as Kafka's `min.cleanable.dirty.ratio`."""
+MOST_KEYS = 1_000_000
+"""A cleaning takes no further segment once it remembers so many keys."""
+STEP_BYTES = 1 << 16
+"""How much of the log is read before others have their turn."""
+BATCH_BYTES = 1 << 16
+"""How large a batch of survivors grows before the next one begins."""
+LONGEST_BATCH = 1 << 30
+"""How many offsets one batch covers at the most: the format counts them in 31 bits."""
+
+Keeps = Callable[[Record], bool]
+
+
+class Pause(Enum):
+    """What a cleaning waits for."""
+
+    FOR_OTHERS = auto()  # it has worked long enough for one step
+    FOR_THE_DISK = auto()  # the log's `unsynced_paths` must be durable before it goes on
+
+
+def is_worth_cleaning(log: Log, before_offset: int) -> bool:
+    """True where more than DIRTY_RATIO of the closed segments that end before `before_offset` was never cleaned."""
+    closed = log.closed_segments(before_offset)
+    dirty_bytes = sum(segment.size_bytes for segment in closed if not segment.is_clean)
+    return dirty_bytes > DIRTY_RATIO * sum(segment.size_bytes for segment in closed)
+
+
+def cleaning(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterator[Pause]:
+    """Run to its end: the closed segments that end before `before_offset`, which are durable, are one, and hold each key once.
+
+    A tombstone that is older than `tombstones_since_ms` goes too. It may: the cleaning begins where the log does, so whatever
+    older record it hides goes in the same rename. The log may grow meanwhile; nothing else may change it. A cleaning that is
+    dropped half-way leaves the log as it was. DiskError, Damaged likewise.
+    """
+    last: dict[bytes | None, int] = {}
+    segments = yield from _survey(log.closed_segments(before_offset), last)
+
+    def keeps(record: Record) -> bool:
+        if record.key is None or last.get(record.key, record.offset) > record.offset:
+            return False
+        return record.value is not None or record.timestamp_ms >= tombstones_since_ms
+
+    cleaned = log.new_segment(segments[0].base_offset)
+    try:
+        yield from _copy(segments, cleaned, keeps)
+        log.make_way(segments, cleaned)
+        yield Pause.FOR_THE_DISK
+        log.replace(segments, cleaned)
+    except (DiskError, Damaged):
+        log.abandon(cleaned)
+        raise
+    yield Pause.FOR_THE_DISK
+    with suppress(DiskError):  # then there are files that nobody needs, and the next start reads the new one
+        log.sweep()
+        cleaned.seal()
+
+
+def _survey(closed: Sequence[Segment], last: dict[bytes | None, int]) -> Generator[Pause, None, list[Segment]]:
+    """The segments to clean; `last` has the offset of the last record of each key, but where a clean segment has the only one."""
+    segments: list[Segment] = []
+    read_bytes = 0
+    for segment in closed:
+        if len(last) >= MOST_KEYS:
+            break
+        segments.append(segment)
+        for records, _, size_bytes in () if segment.is_clean else _batches(segment):
+            for record in records:
+                last[record.key] = record.offset
+            read_bytes += size_bytes
+            if read_bytes >= STEP_BYTES:
+                read_bytes = 0
+                yield Pause.FOR_OTHERS
+    return segments
+
+
+def _copy(segments: Sequence[Segment], cleaned: Segment, keeps: Keeps) -> Iterator[Pause]:
+    """`cleaned` covers the offsets of all segments, and holds the records that stay."""
+    survivors: list[Record] = []
+    read_bytes = held_bytes = 0
+    last_offset = cleaned.next_offset - 1
+    for segment in segments:
+        for records, last_offset, size_bytes in _batches(segment):
+            for record in records:
+                if keeps(record):
+                    survivors.append(record)
+                    held_bytes += len(record.key or b"") + len(record.value or b"")
+            if held_bytes >= BATCH_BYTES or last_offset - cleaned.next_offset >= LONGEST_BATCH:
+                _write(cleaned, survivors, last_offset)
+                survivors, held_bytes = [], 0
+            read_bytes += size_bytes
+            if read_bytes >= STEP_BYTES:
+                read_bytes = 0
+                yield Pause.FOR_OTHERS
+    if cleaned.next_offset <= last_offset:
+        _write(cleaned, survivors, last_offset)
+
+
+def _write(cleaned: Segment, survivors: Sequence[Record], last_offset: int) -> None:
+    """`cleaned` goes on up to `last_offset`, with these records."""
+    base_offset = cleaned.next_offset
+    batch = encode_records(survivors, base_offset=base_offset, last_offset_delta=last_offset - base_offset)
+    cleaned.append(batch, last_offset, max((record.timestamp_ms for record in survivors), default=-1))
+
+
+def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
+    """Records, last offset and size of every batch. Damaged for bytes that are no batch, or one of a transaction."""
+    for placed in segment.batches(segment.base_offset):
+        view = segment.view(placed)
+        try:
+            header = read_header(view)
+            records = decode_batch(view)
+        except DecodeError as error:
+            raise Damaged(f"{segment.path}, offset {placed.base_offset}: {error}") from None
+        if header.is_transactional or header.is_control:
+            raise Damaged(f"{segment.path}, offset {placed.base_offset}: a batch of a transaction, which no coordinator here wrote")
+        yield records, placed.last_offset, placed.end - placed.start
