@@ -1,11 +1,21 @@
 """A broker in a process of its own, as users run it, for clients that others wrote."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+
+from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
+from tests.compat.java.jvm import Jvm, classpath_in
+
+KAFKA_POM = Path(__file__).parent.parent / "kafka" / "pom.xml"
+MODULE_SETTINGS = ("group.min.session.timeout.ms=1000", "group.consumer.session.timeout.ms=4000")
+"""Settings of the broker that a whole module shares, ours or a real one: members are found dead soon."""
 
 
 class Served:
@@ -49,11 +59,55 @@ class Served:
         self.process.stdout.close()
 
 
-@pytest.fixture
-def served(tmp_path):
-    """A broker with three partitions a topic."""
-    broker = Served(tmp_path / "data", "num.partitions=3", "group.consumer.session.timeout.ms=10000")
+@contextmanager
+def serve(directory, *settings):
+    """A broker from here to the end of the block; it stops in order and has logged no error."""
+    broker = Served(directory / "data", *settings)
     yield broker
     broker.stop()
     wrong = [line for line in broker.log().splitlines() if " ERROR " in line]
     assert wrong == []
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A broker with three partitions a topic."""
+    with serve(tmp_path, "num.partitions=3", "group.consumer.session.timeout.ms=10000") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory):
+    """Where a broker for a whole module listens: ours, or a real one (APPORTION_COMPAT_BROKER=kafka) to tell whose fault it is."""
+    directory = tmp_path_factory.mktemp("broker")
+    if os.environ.get("APPORTION_COMPAT_BROKER") == "kafka":
+        with RealKafka(jars_of(KAFKA_POM), directory, dict(each.split("=") for each in MODULE_SETTINGS)) as kafka:
+            yield kafka.bootstrap
+    else:
+        with serve(directory, *(f"{name}={value}" for name, value in QUICK.items())) as ours:
+            yield ours.bootstrap
+
+
+@pytest.fixture(scope="session")
+def java_members(tmp_path_factory, lane_missing):
+    """The classpath on which `Members` of tests/compat/java runs; compiled once."""
+    try:
+        return classpath_in(tmp_path_factory.mktemp("classes"))
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+
+
+@pytest.fixture(scope="module")
+def resident(java_members, tmp_path_factory):
+    """A JVM for the members of a whole module that need not die: starting one is what costs."""
+    jvm = Jvm(java_members, tmp_path_factory.mktemp("resident"), "resident")
+    yield jvm
+    jvm.end()
+
+
+@pytest.fixture
+def mortal(java_members, tmp_path):
+    """A JVM for the members of one test, which may crash."""
+    jvm = Jvm(java_members, tmp_path, "mortal")
+    yield jvm
+    jvm.end()

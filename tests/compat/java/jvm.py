@@ -1,0 +1,110 @@
+"""Members of groups in Java: one JVM holds as many as it is told to, and each tells what happens to it.
+
+It decides how `Members.java` is compiled, started and spoken to, and refuses to know what a good story is: see `story.py`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from apportion.testing.kafka import KafkaMissing, jars_of, java_program
+from tests.compat.java.story import Actor
+
+JVM = ("-Xmx128m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+SOURCE = Path(__file__).with_name("Members.java")
+POM = Path(__file__).parents[1] / "pom.xml"
+
+QUICK = {  # a classic client's defaults suit a data centre
+    "session.timeout.ms": 4000,
+    "heartbeat.interval.ms": 250,
+    "retry.backoff.ms": 50,
+    "reconnect.backoff.ms": 50,
+    "metadata.max.age.ms": 500,
+    "fetch.max.wait.ms": 100,
+}
+ASSIGNORS = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+
+
+def classpath_in(directory):
+    """The classpath with the compiled `Members` and the jars that it needs. Raises KafkaMissing."""
+    compiler = Path(java_program()).with_name("javac")
+    compiler = str(compiler) if compiler.exists() else shutil.which("javac")
+    if not compiler:
+        raise KafkaMissing("javac is not on the PATH; it compiles the Java members.")
+    jars = f"{jars_of(POM).resolve()}/*"
+    done = subprocess.run([compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return f"{directory}{os.pathsep}{jars}"
+
+
+def classic(*assignors, **more):
+    """The properties of a classic member; `group_instance_id="a"` stands for group.instance.id=a."""
+    strategy = ",".join(f"org.apache.kafka.clients.consumer.{ASSIGNORS[each]}" for each in assignors)
+    return {**QUICK, "group.protocol": "classic", "partition.assignment.strategy": strategy, **dotted(more)}
+
+
+def modern(**more):
+    """The properties of a member that speaks the consumer protocol; the broker sets its timeouts."""
+    mine = {name: value for name, value in QUICK.items() if name not in ("session.timeout.ms", "heartbeat.interval.ms")}
+    return {**mine, "group.protocol": "consumer", **dotted(more)}
+
+
+def dotted(options):
+    return {name.replace("_", "."): value for name, value in options.items()}
+
+
+class Jvm:
+    """One process of Java; with it die all its members."""
+
+    def __init__(self, classpath, directory, name):
+        self.path = directory / f"{name}.jsonl"
+        self.errors = directory / f"{name}.err"
+        self.actors = []
+        command = [java_program(), *JVM, "-cp", classpath, "Members"]
+        with self.path.open("wb") as out, self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=errors, text=True)
+
+    def join(self, name, bootstrap, group, topics, config):
+        """A member that reads `topics` and commits after every poll."""
+        fixed = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": name, "auto.offset.reset": "earliest"}
+        fixed |= {"enable.auto.commit": "false"}
+        return self._actor(name, {"do": "join", "topics": topics, "config": fixed | config})
+
+    def produce(self, name, bootstrap, topic, count, pause_ms=0):
+        """A producer of `count` records, -1: until it is told to leave; `produced` is what it says at its end."""
+        fixed = {"bootstrap.servers": bootstrap, "client.id": name, "linger.ms": 1}
+        return self._actor(name, {"do": "produce", "topic": topic, "count": count, "pause_ms": pause_ms, "config": fixed})
+
+    def _actor(self, name, order):
+        actor = Actor(name, self.path, lambda: self._tell({"do": "leave", "name": name}))
+        self._tell({**order, "name": name})
+        self.actors.append(actor)
+        return actor
+
+    def _tell(self, order):
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+
+    def crash(self):
+        """SIGKILL: nobody leaves, nothing is committed."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        for actor in self.actors:
+            actor.crashed()
+
+    def end(self):
+        """Everybody has left, and the process has ended by itself."""
+        if self.process.returncode is None:
+            self.process.stdin.close()
+            try:
+                assert self.process.wait(timeout=30) == 0
+            finally:
+                self.process.kill()

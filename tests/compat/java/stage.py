@@ -1,0 +1,48 @@
+"""A topic and a group of their own on a broker, for one test."""
+
+import itertools
+
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.compat.java.story import until
+
+NUMBERS = itertools.count(1)
+
+
+class Stage:
+    """Where members play; `resident` is the JVM of the producers, `sent` what was produced by `produce`."""
+
+    def __init__(self, bootstrap, resident, partitions):
+        number = next(NUMBERS)
+        self.topic, self.group = f"t{number}", f"g{number}"
+        self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result(20)
+        self.sent = []
+        self._bootstrap, self._resident = bootstrap, resident
+
+    def join(self, jvm, name, config):
+        """A member of the group in `jvm`."""
+        return jvm.join(f"{self.group} {name}", self._bootstrap, self.group, [self.topic], config)
+
+    def produce(self, count):
+        """Java's producer has sent so many records more."""
+        name = f"{self.group} writer {len(self.sent)}"
+        writer = self._resident.produce(name, self._bootstrap, self.topic, count)
+        until(lambda: writer.told("closed"), "the producer is done")
+        assert len(writer.records) == count
+        self.sent += writer.records
+
+    def flow(self, pause_ms):
+        """A producer that goes on until it is told to leave; then it has `records`."""
+        return self._resident.produce(f"{self.group} flow", self._bootstrap, self.topic, -1, pause_ms)
+
+    def grow(self, partitions):
+        """The topic has so many partitions."""
+        self.admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result(20)
+        self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
+
+    def described(self):
+        """What an admin is told of the group: its type, its state and how many members it has."""
+        found = self.admin.describe_consumer_groups([self.group])[self.group].result(20)
+        return found.type, found.state.name, len(found.members)

@@ -1,0 +1,165 @@
+"""What the members of a group told, read as one story: who owned what when, what was read, what was committed.
+
+Members tell JSON lines into a file: {"name", "at" (ms of the wall clock), "event", ...}. The events are those of `Members.java`.
+"""
+
+import json
+import time
+from collections import defaultdict
+
+DEADLINE_SECONDS = 40
+GIVING = ("revoked", "lost", "crashed")
+
+
+class Actor:
+    """A member or a producer, as its lines in `path` tell it; `leave` asks it to end."""
+
+    def __init__(self, name, path, leave):
+        self.name = name
+        self._path = path
+        self._ask_to_leave = leave
+        self._read_to = 0
+        self._events = []
+        self._crash = []
+        self._may_fail = False
+
+    @property
+    def events(self):
+        """Everything told so far, in order."""
+        with self._path.open("rb") as lines:
+            lines.seek(self._read_to)
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                self._read_to += len(line)
+                event = json.loads(line)
+                if event["name"] == self.name:
+                    self._events.append(event)
+        failures = [each["why"] for each in self._events if each["event"] == "failed"]
+        assert failures == [] or self._may_fail, f"{self.name} failed: {failures}"
+        return self._events + self._crash
+
+    def told(self, *kinds):
+        """The events of these kinds."""
+        return [each for each in self.events if each["event"] in kinds]
+
+    @property
+    def owned(self):
+        """The partitions that the member owns, as it told last."""
+        return next((each["owned"] for each in reversed(self.events) if "owned" in each), [])
+
+    @property
+    def generation(self):
+        """The generation (or epoch) that it told last; -1 before the first."""
+        return next((each["generation"] for each in reversed(self.events) if "generation" in each), -1)
+
+    @property
+    def records(self):
+        """What it has read or produced, in order."""
+        return [tuple(record) for each in self.told("read", "produced") for record in each["records"]]
+
+    def leave(self):
+        """It has closed itself in order, if it had not before."""
+        self._ask_to_leave()
+        until(lambda: self.told("closed"), f"{self.name} has closed")
+        return self
+
+    def fails(self):
+        """It has ended with an error, which is given."""
+        self._may_fail = True
+        until(lambda: self.told("failed"), f"{self.name} has failed")
+        return self.told("failed")[0]["why"]
+
+    def crashed(self):
+        """Its process was killed just now."""
+        self._crash = [{"name": self.name, "at": time.time() * 1000, "event": "crashed", "partitions": self.owned, "owned": []}]
+
+
+def until(condition, what, within_s=DEADLINE_SECONDS):
+    """`condition` has come true; how many seconds that took."""
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start < within_s, f"still not: {what() if callable(what) else what}"
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def shared_by(partitions, *actors):
+    """True when these own all partitions, each of them once and nobody more than one above another."""
+    owned = [actor.owned for actor in actors]
+    sizes = [len(each) for each in owned]
+    return sorted(name for each in owned for name in each) == sorted(partitions) and max(sizes) - min(sizes) <= 1
+
+
+def settled(partitions, *actors):
+    """These have come to share all partitions; how many seconds that took."""
+    return until(
+        lambda: shared_by(partitions, *actors),
+        lambda: f"{len(actors)} share {len(partitions)}: {[(actor.name, actor.generation, actor.owned) for actor in actors]}",
+    )
+
+
+def timeline(actors):
+    """Every event of everybody in order of time; within one millisecond what gives a partition up stands first."""
+    return sorted((each for actor in actors for each in actor.events), key=lambda each: (each["at"], each["event"] not in GIVING))
+
+
+def quarrels(actors):
+    """The moments at which two owned the same partition: (partition, who had it, who got it)."""
+    owner, found = {}, []
+    for each in timeline(actors):
+        if each["event"] in GIVING:
+            for name in each["partitions"]:
+                if owner.get(name) == each["name"]:
+                    del owner[name]
+        elif each["event"] == "assigned":
+            found += [
+                (name, owner[name], each["name"]) for name in each["partitions"] if owner.get(name, each["name"]) != each["name"]
+            ]
+            owner |= dict.fromkeys(each["partitions"], each["name"])
+    return found
+
+
+def vacancies_ms(actors, since=0, to=float("inf")):
+    """For each partition that was owned once, the longest time between `since` and `to` (ms) that nobody owned it."""
+    left, longest = {}, defaultdict(int)
+    for each in timeline(actors):
+        if each["event"] in GIVING:
+            left |= dict.fromkeys(each["partitions"], each["at"])
+        elif each["event"] == "assigned":
+            for name in each["partitions"]:
+                start = left.pop(name, None)
+                if start is not None and each["at"] >= since and start <= to:
+                    longest[name] = max(longest[name], each["at"] - start)
+    return dict(longest)
+
+
+def committed_by(actors):
+    """The newest offset that one of them told to have committed, for each (topic, partition)."""
+    newest = {}
+    for each in timeline(actors):
+        if each["event"] == "committed":
+            newest |= {(topic, partition): offset for topic, partition, offset in each["offsets"]}
+    return newest
+
+
+def unexplained_repeats(actors):
+    """Records that somebody read after a member had told that it committed past them: (record, who read it)."""
+    committed, found = defaultdict(int), []
+    for each in timeline(actors):
+        if each["event"] == "committed":
+            for topic, partition, offset in each["offsets"]:
+                committed[topic, partition] = max(committed[topic, partition], offset)
+        elif each["event"] == "read":
+            found += [(record, each["name"]) for record in map(tuple, each["records"]) if record[2] < committed[record[:2]]]
+    return found
+
+
+def all_read(records, actors):
+    """Each of `records` has been read by one of them; how many seconds that took."""
+    wanted = set(records)
+
+    def missing():
+        return wanted - {record for actor in actors for record in actor.records}
+
+    return until(lambda: not missing(), lambda: f"{len(missing())} records are not read, such as {sorted(missing())[:5]}")

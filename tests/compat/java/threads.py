@@ -1,0 +1,161 @@
+"""Members in Python that tell the same lines as those in Java: a thread of this process each, for groups that Java is in too."""
+
+import json
+import threading
+import time
+
+import confluent_kafka
+from confluent_kafka import KafkaException
+
+import apportion
+from apportion.errors import Refused
+from tests.compat.java.story import Actor
+
+SESSION_MS, HEARTBEAT_MS, METADATA_MS = 6000, 250, 500
+
+
+class Told:
+    """The lines of one member, and whether it shall end."""
+
+    def __init__(self, name, path):
+        self.name = name
+        self.stop = threading.Event()
+        self._out = path.open("w", buffering=1)
+        self._owned = set()
+
+    def say(self, event, **what):
+        self._out.write(json.dumps({"name": self.name, "at": time.time() * 1000, "event": event, **what}) + "\n")
+
+    def given(self, places):
+        """These partitions have come."""
+        self._owned |= set(places)
+        self.say("assigned", partitions=sorted(places), owned=sorted(self._owned))
+
+    def taken(self, event, places):
+        """These partitions are gone."""
+        self._owned -= set(places)
+        self.say(event, partitions=sorted(places), owned=sorted(self._owned))
+
+    def read(self, records):
+        """These records have reached the application."""
+        if records:
+            self.say("read", records=records)
+
+    def close(self):
+        """Nothing more will be told."""
+        self._out.close()
+
+
+def joined(work, name, directory, *arguments):
+    """An Actor whose thread does `work(told, *arguments)`."""
+    told = Told(name, directory / f"{name}.jsonl")
+
+    def run():
+        try:
+            work(told, *arguments)
+            told.say("closed")
+        except Exception as problem:
+            told.say("failed", why=repr(problem))
+        finally:
+            told.close()
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return Actor(name, directory / f"{name}.jsonl", told.stop.set)
+
+
+def librdkafka(told, bootstrap, group, topic):
+    """A member of a cooperative-sticky group by confluent-kafka; it commits after every poll and before it gives anything up."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": told.name,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "topic.metadata.refresh.interval.ms": METADATA_MS,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    uncommitted = {}
+
+    def commit():
+        if uncommitted:
+            offsets = [confluent_kafka.TopicPartition(*place, offset) for place, offset in uncommitted.items()]
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException as refused:
+                told.say("refused", why=str(refused))
+            else:
+                told.say("committed", offsets=[[*place, offset] for place, offset in uncommitted.items()])
+                uncommitted.clear()
+
+    def assigned(consumer, places):
+        consumer.incremental_assign(places)
+        told.given([f"{each.topic}-{each.partition}" for each in places])
+
+    def given_up(event):
+        def give_up(consumer, places):
+            if event == "revoked":
+                commit()
+            for each in places:
+                uncommitted.pop((each.topic, each.partition), None)
+            told.taken(event, [f"{each.topic}-{each.partition}" for each in places])
+            consumer.incremental_unassign(places)
+
+        return give_up
+
+    consumer.subscribe([topic], on_assign=assigned, on_revoke=given_up("revoked"), on_lost=given_up("lost"))
+    while not told.stop.is_set():
+        messages = [each for each in consumer.consume(500, 0.05) if each.error() is None]
+        told.read([(each.topic(), each.partition(), each.offset()) for each in messages])
+        uncommitted |= {(each.topic(), each.partition()): each.offset() + 1 for each in messages}
+        commit()
+    consumer.close()
+
+
+def ours(told, bootstrap, group, topic):
+    """A member of a cooperative-sticky group by apportion.Consumer; it commits after every poll and before it gives anything up."""
+    uncommitted = {}
+
+    def commit():
+        if uncommitted:
+            try:
+                consumer.commit({apportion.TopicPartition(*place): offset for place, offset in uncommitted.items()})
+            except Refused as refused:
+                told.say("refused", why=str(refused))
+            else:
+                told.say("committed", offsets=[[*place, offset] for place, offset in uncommitted.items()])
+                uncommitted.clear()
+
+    def given_up(event):
+        def give_up(places):
+            if event == "revoked":
+                commit()
+            for each in places:
+                uncommitted.pop(tuple(each), None)
+            told.taken(event, [f"{each.topic}-{each.partition}" for each in places])
+
+        return give_up
+
+    consumer = apportion.Consumer(
+        bootstrap,
+        group,
+        topics=[topic],
+        client_id=told.name,
+        group_protocol="classic",
+        partition_assignment_strategy=("cooperative-sticky",),
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        auto_offset_reset="earliest",
+        on_assigned=lambda places: told.given([f"{each.topic}-{each.partition}" for each in places]),
+        on_revoked=given_up("revoked"),
+        on_lost=given_up("lost"),
+    )
+    while not told.stop.is_set():
+        records = consumer.poll(timeout_ms=50)
+        told.read([(each.topic, each.partition, each.offset) for each in records])
+        uncommitted |= {(each.topic, each.partition): each.offset + 1 for each in records}
+        commit()
+    consumer.close()
