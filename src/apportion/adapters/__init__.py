@@ -1,0 +1,1 @@
+"""Our assignors in the shapes that other clients' plug-in points want. Each module needs the client whose name it bears."""

@@ -1,0 +1,137 @@
+"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned (KIP-792).
+
+    from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky
+
+    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky()])
+
+The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything back before it joins
+again, whatever the assignor, so `CooperativeSticky` lets it into a cooperative group and keeps its partitions with it, but does not
+spare it the pause. Written for aiokafka 0.14.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import aiokafka
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+
+from apportion.adapters.foreign import ForeignCluster, cluster_of
+from apportion.member import assignors
+from apportion.member.assigning import Assignor, Given, Subscription, TopicParts
+from apportion.member.blobs import subscription_blob, subscription_of
+
+__all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
+
+NO_GENERATION = -1
+
+
+class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
+    """One of our assignors for one consumer, which `bind` names."""
+
+    kind: type[Assignor]
+    owns_between_rebalances = False  # whether the subscription says what the member had
+
+    def __init__(self) -> None:
+        self._ours = self.kind()
+        self._coordinator: Any = None
+        self._given = Given()
+        self._generation = NO_GENERATION
+        self._said: Mapping[str, bytes] = {}  # what the members of the present join said, whole
+
+    @property
+    def name(self) -> str:
+        """What members vote for."""
+        return self._ours.name
+
+    def bind(self, coordinator: Any) -> None:
+        """The assignor speaks for the consumer that has this coordinator."""
+        if self._coordinator is not None and self._coordinator is not coordinator:
+            raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
+        self._coordinator = coordinator
+
+    def metadata(self, topics: Iterable[str]) -> Any:
+        """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
+        if self._bound().generation == NO_GENERATION:
+            self._given, self._generation = Given(), NO_GENERATION  # it lost its place: others may have what it had
+            self._ours.on_assignment(self._given, NO_GENERATION)
+        wanted = tuple(sorted(topics))
+        owned = self._given.partitions if self.owns_between_rebalances else ()
+        return subscription_blob(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
+
+    def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
+        """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what they say."""
+        self._said = {row[0]: row[-1] for row in members}
+
+    def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
+        """What each member gets, by our assignor."""
+        said = {member: subscription_of(self._said[member]) for member in members}
+        topics = (topic for each in said.values() for topic in each.topics)
+        given = self._ours.assign(cluster_of(cluster, topics), said)
+        return {member: _foreign(given.get(member, Given())) for member in members}
+
+    def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
+        """The member has this, as of its coordinator's generation. What was taken from it is free for the next rebalance."""
+        before = _flat(self._given)
+        parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
+        self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
+        self._ours.on_assignment(self._given, self._generation)
+        if self.owns_between_rebalances and any(place not in _flat(self._given) for place in before):
+            self._bound().request_rejoin()
+
+    def _bound(self) -> Any:
+        if self._coordinator is None:
+            raise RuntimeError(
+                f"{type(self).__name__} does not know its consumer: use the AIOKafkaConsumer of apportion.adapters.aiokafka."
+            )
+        return self._coordinator
+
+
+class Sticky(_Bridge):
+    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
+
+    kind = assignors.Sticky
+
+
+class CooperativeSticky(_Bridge):
+    """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one rebalance later."""
+
+    kind = assignors.CooperativeSticky
+    owns_between_rebalances = True
+
+
+class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
+    """aiokafka's consumer, whose assignors of this module know their coordinator from its first moment on."""
+
+    @property
+    def _coordinator(self) -> Any:
+        return self.__dict__.get("_coordinator")
+
+    @_coordinator.setter
+    def _coordinator(self, coordinator: Any) -> None:
+        self.__dict__["_coordinator"] = coordinator
+        ours = [each for each in self._partition_assignment_strategy if isinstance(each, _Bridge)]
+        if coordinator is not None and ours and hasattr(coordinator, "_perform_assignment"):
+            for each in ours:
+                each.bind(coordinator)
+            coordinator._perform_assignment = _listening(coordinator._perform_assignment, ours)
+
+
+def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) -> Callable[[Any], Awaitable[Any]]:
+    """`perform`, and our assignors have seen the whole answer before."""
+
+    async def perform_assignment(response: Any) -> Any:
+        for each in ours:
+            each.hears(response.members)
+        return await perform(response)
+
+    return perform_assignment
+
+
+def _foreign(given: Given) -> ConsumerProtocolMemberAssignment:
+    parts = [(topic, list(numbers)) for topic, numbers in given.partitions]
+    return ConsumerProtocolMemberAssignment(0, parts, given.user_data or b"")
+
+
+def _flat(given: Given) -> dict[tuple[str, int], None]:
+    return {(topic, number): None for topic, numbers in given.partitions for number in numbers}

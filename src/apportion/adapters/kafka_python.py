@@ -1,0 +1,136 @@
+"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns (KIP-792).
+
+    from apportion.adapters.kafka_python import CooperativeSticky, KafkaConsumer
+
+    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky])
+
+The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what the consumer owns and
+not what it once did. Written for kafka-python 3.0.
+"""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+import kafka
+from apportion.adapters.foreign import ForeignCluster, cluster_of
+from apportion.member import assignors
+from apportion.member.assigning import Assignor, Given, Rebalance, Subscription, TopicParts
+
+__all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
+
+VERSION = 3
+NO_GENERATION = -1
+
+
+class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
+    """One of our assignors for one consumer, which `bind` names."""
+
+    kind: type[Assignor]
+
+    def __init__(self) -> None:
+        self._ours = self.kind()
+        self._coordinator: Any = None
+        self._generation = NO_GENERATION
+
+    @property
+    def name(self) -> str:
+        """What members vote for."""
+        return self._ours.name
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """Whether members keep what they have while they join."""
+        cooperates = Rebalance.COOPERATIVE in self.kind.rebalances
+        return [RebalanceProtocol.COOPERATIVE if cooperates else RebalanceProtocol.EAGER]
+
+    def bind(self, coordinator: Any) -> None:
+        """The assignor speaks for the consumer that has this coordinator."""
+        if self._coordinator is not None and self._coordinator is not coordinator:
+            raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
+        self._coordinator = coordinator
+
+    def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
+        """What the member says when it joins: version 3, with what it owns and since which generation."""
+        if self._bound()._generation.generation_id == NO_GENERATION:
+            self._generation = NO_GENERATION  # it lost its place: others may have what it had
+            self._ours.on_assignment(Given(), NO_GENERATION)
+        wanted = tuple(sorted(topics))
+        owned = [
+            ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=[each.partition for each in each_of])
+            for topic, each_of in groupby(sorted(self._bound()._subscription.assigned_partitions()), lambda each: each.topic)
+        ]
+        return ConsumerProtocolSubscription(
+            version=VERSION,
+            topics=list(wanted),
+            user_data=self._ours.user_data(wanted) or b"",
+            owned_partitions=owned if self._generation != NO_GENERATION else [],
+            generation_id=self._generation,
+            rack_id=None,
+        )
+
+    def assign(self, cluster: ForeignCluster, members: Iterable[Any]) -> dict[str, ConsumerProtocolAssignment]:
+        """What each member gets, by our assignor."""
+        said = {each.member_id: _said(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
+        topics = (topic for each in said.values() for topic in each.topics)
+        given = self._ours.assign(cluster_of(cluster, topics), said)
+        return {member: _foreign(given.get(member, Given())) for member in said}
+
+    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
+        """The member has this in that generation."""
+        self._generation = generation
+        parts = (TopicParts(each.topic, tuple(sorted(each.partitions))) for each in assignment.assigned_partitions)
+        self._ours.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
+
+    def _bound(self) -> Any:
+        if self._coordinator is None:
+            raise RuntimeError(
+                f"{type(self).__name__} does not know its consumer: use the KafkaConsumer of apportion.adapters.kafka_python."
+            )
+        return self._coordinator
+
+
+class Sticky(_Bridge):
+    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
+
+    kind = assignors.Sticky
+
+
+class CooperativeSticky(_Bridge):
+    """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance later."""
+
+    kind = assignors.CooperativeSticky
+
+
+class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
+    """kafka-python's consumer, whose assignors of this module know their coordinator."""
+
+    def __init__(self, *topics: str, **configs: Any) -> None:
+        """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
+        super().__init__(*topics, **configs)
+        for each in self._coordinator._assignors.values():
+            if isinstance(each, _Bridge):
+                each.bind(self._coordinator)
+
+
+def _said(foreign: Any, instance_id: str | None) -> Subscription:
+    """A member's subscription as kafka-python decoded it, whatever its version."""
+    owned = tuple(TopicParts(each.topic, tuple(each.partitions)) for each in getattr(foreign, "owned_partitions", None) or ())
+    generation = getattr(foreign, "generation_id", None)
+    return Subscription(
+        tuple(foreign.topics),
+        foreign.user_data,
+        owned,
+        NO_GENERATION if generation is None else generation,
+        getattr(foreign, "rack_id", None),
+        instance_id,
+    )
+
+
+def _foreign(given: Given) -> ConsumerProtocolAssignment:
+    parts = [
+        ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in given.partitions
+    ]
+    return ConsumerProtocolAssignment(version=0, assigned_partitions=parts, user_data=given.user_data or b"")

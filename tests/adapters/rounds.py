@@ -1,0 +1,39 @@
+"""Rounds of a group whose members are foreign clients' assignors, without a broker: who joins, who leads, what everybody gets."""
+
+from types import SimpleNamespace
+
+PARTITIONS = 4
+TOPIC = "moths"
+
+
+class Cluster:
+    """The metadata that a client shows its assignor."""
+
+    def topics(self):
+        return {TOPIC}
+
+    def partitions_for_topic(self, topic):
+        return set(range(PARTITIONS)) if topic == TOPIC else None
+
+
+class Coordinator:
+    """As much of a client's coordinator as an assignor looks at."""
+
+    def __init__(self):
+        self.rejoins = 0
+        self.assigned = []
+        self.generation = -1
+        self._subscription = SimpleNamespace(assigned_partitions=lambda: self.assigned)
+
+    @property
+    def _generation(self):
+        return SimpleNamespace(generation_id=self.generation)
+
+    def request_rejoin(self):
+        self.rejoins += 1
+
+
+def moved(before, after):
+    """How many partitions have another owner than before."""
+    owner = {number: member for member, numbers in before.items() for number in numbers}
+    return sum(owner.get(number, member) != member for member, numbers in after.items() for number in numbers)

@@ -1,0 +1,108 @@
+"""The assignors for aiokafka: they know the generation, and what all members said."""
+
+import pytest
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
+
+from apportion.adapters.aiokafka import CooperativeSticky, Sticky
+from apportion.member.assigning import Subscription, TopicParts
+from apportion.member.blobs import subscription_blob, subscription_of
+from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
+
+
+class Group:
+    """Members by name, each an assignor with the coordinator of its consumer."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.members = {}
+        self.generation = 0
+
+    def member(self, name):
+        if name not in self.members:
+            coordinator = Coordinator()
+            if issubclass(self.kind, StickyPartitionAssignor):
+                assignor = type(name, (self.kind,), {})  # its memory is the class's
+            else:
+                assignor = self.kind()
+                assignor.bind(coordinator)
+            self.members[name] = (assignor, coordinator)
+        return self.members[name]
+
+    def round(self, *names):
+        """One generation of these members, led by the first. What each has then."""
+        self.generation += 1
+        blobs = {}
+        for name in names:
+            said = self.member(name)[0].metadata([TOPIC])
+            blobs[name] = said if isinstance(said, bytes) else said.encode()
+        leader = self.member(names[0])[0]
+        if hasattr(leader, "hears"):
+            leader.hears([(name, None, blob) for name, blob in blobs.items()])
+        read = {name: ConsumerProtocolMemberMetadata.decode(blob) for name, blob in blobs.items()}
+        given = leader.assign(Cluster(), read)
+        for name in names:
+            assignor, coordinator = self.member(name)
+            coordinator.generation = self.generation
+            assignor.on_assignment(given[name])
+        return {name: sorted(each.partition for each in given[name].partitions()) for name in names}
+
+
+def after_the_return_of_a_stale_member(kind):
+    """a had everything, fell out, and comes back when b and c have shared it: what b and c had, and what all get."""
+    group = Group(kind)
+    group.round("a")
+    group.round("b")
+    before = group.round("b", "c")
+    after = group.round("a", "b", "c")
+    assert sorted(number for numbers in after.values() for number in numbers) == list(range(PARTITIONS))
+    return before, after
+
+
+def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
+    assert moved(*after_the_return_of_a_stale_member(Sticky)) == 1
+
+
+def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones():
+    assert moved(*after_the_return_of_a_stale_member(StickyPartitionAssignor)) > 1
+
+
+def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later():
+    group = Group(CooperativeSticky)
+    assert group.round("a") == {"a": [0, 1, 2, 3]}
+    first = group.round("a", "b")
+    assert (len(first["a"]), first["b"], group.member("a")[1].rejoins) == (2, [], 1)
+    assert group.round("a", "b")["b"] == [number for number in range(PARTITIONS) if number not in first["a"]]
+
+
+def test_a_member_that_lost_its_place_claims_nothing():
+    group = Group(CooperativeSticky)
+    group.round("a")
+    assignor, coordinator = group.member("a")
+    coordinator.generation = -1
+    said = subscription_of(assignor.metadata([TOPIC]))
+    assert (said.owned, said.generation) == ((), -1)
+
+
+def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
+    group = Group(CooperativeSticky)
+    leader = group.member("a")[0]
+    java = subscription_blob(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
+    mine = leader.metadata([TOPIC])
+    leader.hears([("a", None, mine), ("java", None, java)])
+    read = {"a": ConsumerProtocolMemberMetadata.decode(mine), "java": ConsumerProtocolMemberMetadata.decode(java)}
+    given = leader.assign(Cluster(), read)
+    assert (given["a"].partitions(), len(given["java"].partitions())) == ([], 2)
+
+
+@pytest.mark.parametrize("kind", [Sticky, CooperativeSticky])
+def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
+    with pytest.raises(RuntimeError, match=r"use the AIOKafkaConsumer of apportion\.adapters\.aiokafka"):
+        kind().metadata([TOPIC])
+
+
+def test_two_consumers_cannot_share_an_assignor():
+    assignor = Sticky()
+    assignor.bind(Coordinator())
+    with pytest.raises(ValueError, match="give each consumer its own"):
+        assignor.bind(Coordinator())

@@ -1,0 +1,101 @@
+"""The assignors for kafka-python: what a member owns comes with the generation in which it got it."""
+
+from types import SimpleNamespace
+
+import pytest
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.structs import TopicPartition
+
+from apportion.adapters.kafka_python import CooperativeSticky, Sticky
+from apportion.member.assigning import TopicParts
+from apportion.member.blobs import subscription_of
+from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
+
+
+class Group:
+    """Members by name, each an assignor with the coordinator of its consumer, which joins again until nothing is owed."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.members = {}
+        self.generation = 0
+
+    def member(self, name):
+        if name not in self.members:
+            assignor, coordinator = self.kind(), Coordinator()
+            if hasattr(assignor, "bind"):
+                assignor.bind(coordinator)
+            self.members[name] = (assignor, coordinator)
+        return self.members[name]
+
+    def round(self, *names):
+        """One generation of these members, led by the first. What each has then."""
+        self.generation += 1
+        rows = []
+        for name in names:
+            said = ConsumerProtocolSubscription.decode(self.member(name)[0].metadata([TOPIC]).encode())
+            rows.append(SimpleNamespace(member_id=name, group_instance_id=None, metadata=said))
+        answers = self.member(names[0])[0].assign(Cluster(), rows)
+        given = {name: ConsumerProtocolAssignment.decode(answer.encode()) for name, answer in answers.items()}
+        shares = {name: sorted(each.partition for each in given[name].partitions()) for name in names}
+        for name in names:
+            assignor, coordinator = self.member(name)
+            coordinator.generation = self.generation
+            coordinator.assigned = [TopicPartition(TOPIC, number) for number in shares[name]]
+            assignor.on_assignment(given[name], self.generation)
+        return shares
+
+    def settle(self, *names):
+        """As many rounds as it takes until every partition has an owner."""
+        for _ in range(5):
+            shares = self.round(*names)
+            if sum(map(len, shares.values())) == PARTITIONS:
+                return shares
+        raise AssertionError(f"after five rounds only {shares} are given")
+
+
+def after_the_return_of_a_stale_member(kind):
+    """a had everything, was cut off, and comes back when b and c have shared it: what b and c had, and what all get."""
+    group = Group(kind)
+    group.settle("a")
+    group.settle("b")
+    before = group.settle("b", "c")
+    return before, group.settle("a", "b", "c")
+
+
+def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
+    assert moved(*after_the_return_of_a_stale_member(CooperativeSticky)) == 1
+
+
+def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones():
+    assert moved(*after_the_return_of_a_stale_member(CooperativeStickyAssignor)) > 1
+
+
+def test_the_subscription_says_what_is_owned_and_since_when():
+    group = Group(CooperativeSticky)
+    group.round("a")
+    said = subscription_of(group.member("a")[0].metadata([TOPIC]).encode())
+    assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
+
+
+def test_the_clients_own_assignor_does_not_say_since_when():
+    group = Group(CooperativeStickyAssignor)
+    group.round("a")
+    said = subscription_of(group.member("a")[0].metadata([TOPIC]).encode())
+    assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
+
+
+def test_a_member_that_lost_its_place_claims_nothing():
+    group = Group(CooperativeSticky)
+    group.round("a")
+    assignor, coordinator = group.member("a")
+    coordinator.generation = -1
+    said = subscription_of(assignor.metadata([TOPIC]).encode())
+    assert (said.owned, said.generation) == ((), -1)
+
+
+@pytest.mark.parametrize("kind", [Sticky, CooperativeSticky])
+def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
+    with pytest.raises(RuntimeError, match=r"use the KafkaConsumer of apportion\.adapters\.kafka_python"):
+        kind().metadata([TOPIC])
