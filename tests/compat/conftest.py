@@ -84,7 +84,7 @@ def bootstrap(tmp_path_factory):
         with RealKafka(jars_of(KAFKA_POM), directory, dict(each.split("=") for each in MODULE_SETTINGS)) as kafka:
             yield kafka.bootstrap
     else:
-        with serve(directory, *(f"{name}={value}" for name, value in QUICK.items())) as ours:
+        with serve(directory, *MODULE_SETTINGS) as ours:
             yield ours.bootstrap
 
 

@@ -1,0 +1,70 @@
+"""confluent-kafka as a driven client."""
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from lines import READ_S, play
+
+
+class Client:
+    """A producer, and a member once it has joined."""
+
+    def __init__(self, wish, share):
+        self.wish, self.share = wish, share
+        self.consumer = None
+
+    def produce(self, partitions):
+        sent = []
+        producer = Producer({"bootstrap.servers": self.wish["bootstrap"]})
+        for partition in partitions:
+            producer.produce(
+                self.wish["topic"],
+                b"x",
+                partition=partition,
+                on_delivery=lambda error, message: sent.append((message.partition(), message.offset())),
+            )
+        assert producer.flush(20) == 0
+        return sent
+
+    def join(self):
+        static = {"group.instance.id": self.wish["instance"]} if self.wish["instance"] else {}
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": self.wish["bootstrap"],
+                "group.id": self.wish["group"],
+                "client.id": self.wish["name"],
+                "partition.assignment.strategy": self.wish["strategy"],
+                "session.timeout.ms": self.wish["session_ms"],
+                "heartbeat.interval.ms": self.wish["heartbeat_ms"],
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **static,
+            }
+        )
+        self.consumer.subscribe([self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked)
+
+    def assigned(self, consumer, places):
+        incremental = self.wish["strategy"] == "cooperative-sticky"
+        (consumer.incremental_assign if incremental else consumer.assign)(places)
+        self.share.given(place.partition for place in places)
+
+    def revoked(self, consumer, places):
+        if self.wish["strategy"] == "cooperative-sticky":
+            consumer.incremental_unassign(places)
+        else:
+            consumer.unassign()
+        self.share.taken(place.partition for place in places)
+
+    def read(self):
+        messages = self.consumer.consume(100, READ_S)
+        assert [message.error() for message in messages if message.error()] == []
+        return [(message.partition(), message.offset()) for message in messages]
+
+    def commit(self, places):
+        offsets = [TopicPartition(self.wish["topic"], partition, offset) for partition, offset in places.items()]
+        done = self.consumer.commit(offsets=offsets, asynchronous=False)
+        assert [place.error for place in done if place.error] == []
+
+    def leave(self):
+        self.consumer.close()
+
+
+play(Client)

@@ -1,0 +1,70 @@
+"""kafka-python as a driven client."""
+
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from lines import READ_S, play
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+
+ASSIGNORS = {
+    kind.name: kind
+    for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor, CooperativeStickyAssignor)
+}
+
+
+class Client(ConsumerRebalanceListener):
+    """A producer, and a member once it has joined."""
+
+    def __init__(self, wish, share):
+        self.wish, self.share = wish, share
+        self.consumer = None
+
+    def produce(self, partitions):
+        producer = KafkaProducer(bootstrap_servers=self.wish["bootstrap"])
+        waits = [producer.send(self.wish["topic"], b"x", partition=partition) for partition in partitions]
+        producer.flush(20)
+        sent = [(done.partition, done.offset) for done in (each.get(20) for each in waits)]
+        producer.close()
+        return sent
+
+    def join(self):
+        self.consumer = KafkaConsumer(
+            bootstrap_servers=self.wish["bootstrap"],
+            group_id=self.wish["group"],
+            group_instance_id=self.wish["instance"],
+            client_id=self.wish["name"],
+            partition_assignment_strategy=[ASSIGNORS[self.wish["strategy"]]],
+            session_timeout_ms=self.wish["session_ms"],
+            heartbeat_interval_ms=self.wish["heartbeat_ms"],
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        self.consumer.subscribe([self.wish["topic"]], listener=self)
+        # A leader that joins before it knows the topic joins again when it does, and 3.0.12 forgets what that join gave it if a
+        # poll ends meanwhile.
+        self.consumer.partitions_for_topic(self.wish["topic"])
+
+    def on_partitions_assigned(self, assigned):
+        self.share.given(place.partition for place in assigned)
+
+    def on_partitions_revoked(self, revoked):
+        self.share.taken(place.partition for place in revoked)
+
+    def on_partitions_lost(self, lost):
+        self.share.taken(place.partition for place in lost)
+
+    def read(self):
+        found = self.consumer.poll(timeout_ms=READ_S * 1000)
+        return [(record.partition, record.offset) for records in found.values() for record in records]
+
+    def commit(self, places):
+        topic = self.wish["topic"]
+        self.consumer.commit({TopicPartition(topic, each): OffsetAndMetadata(offset, "", -1) for each, offset in places.items()})
+
+    def leave(self):
+        self.consumer.close()
+
+
+play(Client)

@@ -1,0 +1,129 @@
+"""Foreign clients in processes of their own, told what to do and heard by lines of JSON (clients/lines.py says which)."""
+
+import json
+import subprocess
+import threading
+import time
+
+from confluent_kafka.admin import AdminClient
+
+DEADLINE_S = 30
+SESSION_MS = 4000
+
+
+class Stage:
+    """Everybody in one test. Nobody waits by sleeping: every line that somebody says is looked at as it comes."""
+
+    def __init__(self, bootstrap, topic, group, directory):
+        self.bootstrap, self.topic, self.group, self.directory = bootstrap, topic, group, directory
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.heard = threading.Condition()
+        self.clients = []
+
+    def client(self, command, name, strategy, instance=None):
+        """A client that has not joined yet."""
+        wish = {
+            "bootstrap": self.bootstrap,
+            "topic": self.topic,
+            "group": self.group,
+            "name": name,
+            "strategy": strategy,
+            "instance": instance,
+            "session_ms": SESSION_MS,
+            "heartbeat_ms": 300,
+        }
+        self.clients.append(Client(self, [*command, json.dumps(wish)], name))
+        return self.clients[-1]
+
+    def until(self, condition, what):
+        """`condition()` has come true; how many seconds that took."""
+        start = time.monotonic()
+        with self.heard:
+            came = self.heard.wait_for(lambda: any(each.fell for each in self.clients) or condition(), DEADLINE_S)
+        fallen = [each for each in self.clients if each.fell]
+        assert not fallen, f"{fallen[0].name} ended by itself:\n{fallen[0].complaints()}"
+        assert came, f"still not: {what}\n" + "\n".join(f"{each.name}: {each.said[-5:]}" for each in self.clients)
+        return time.monotonic() - start
+
+    def end(self):
+        """No client is left."""
+        for each in self.clients:
+            each.crash()
+
+
+class Client:
+    """One driver's process."""
+
+    def __init__(self, stage, command, name):
+        self.stage, self.name = stage, name
+        self.said = []
+        self.fell = False
+        self.dismissed = False
+        self.errors = stage.directory / f"{name}-{len(stage.clients)}.stderr"
+        with open(self.errors, "w") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
+            )
+        self.listener = threading.Thread(target=self.listen, daemon=True)
+        self.listener.start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            with self.stage.heard:
+                self.said.append(json.loads(line))
+                self.stage.heard.notify_all()
+        with self.stage.heard:
+            self.fell = not self.dismissed
+            self.stage.heard.notify_all()
+
+    def complaints(self):
+        return self.errors.read_text()[-2000:]
+
+    def heard(self, fact):
+        """Everything it has said of one kind, in order."""
+        return [each[fact] for each in self.said if fact in each]
+
+    def owned(self):
+        return next(iter(self.heard("owned")[-1:]), [])
+
+    def read(self):
+        return [tuple(place) for place in self.heard("read")]
+
+    def order(self, do, **more):
+        self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
+
+    def answer(self, fact, do, **more):
+        """What it says to an order."""
+        before = len(self.heard(fact))
+        self.order(do, **more)
+        self.stage.until(lambda: len(self.heard(fact)) > before, f"{self.name} says {fact}")
+        return self.heard(fact)[-1]
+
+    def produce(self, partitions):
+        """The places of new records, one in each of `partitions`."""
+        return {tuple(place) for place in self.answer("produced", "produce", partitions=list(partitions))}
+
+    def join(self):
+        self.order("join")
+
+    def commit(self):
+        """{partition: next offset} as committed."""
+        return dict(self.answer("committed", "commit"))
+
+    def leave(self):
+        self.dismissed = True
+        assert self.answer("left", "leave") is True
+        assert self.process.wait(20) == 0, self.complaints()
+        self.close()
+
+    def crash(self):
+        """SIGKILL: nobody is told."""
+        self.dismissed = True
+        self.process.kill()
+        self.process.wait()
+        self.close()
+
+    def close(self):
+        self.listener.join()
+        self.process.stdout.close()
+        self.process.stdin.close()
