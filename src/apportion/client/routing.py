@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from apportion.client.connection import Connection, Disconnected
 from apportion.errors import Code, Refused
+from apportion.member.membership import SeenTopic
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place, id_text
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
@@ -219,8 +220,18 @@ class Routes:
         self._learn(())
         return dict(self._nodes)
 
-    def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> None:
-        """What the cluster says about these topics now is known, absence too."""
+    def look_up(self, names: Iterable[str]) -> tuple[SeenTopic, ...]:
+        """Those of the named topics that exist, asked now, with the racks of their replicas."""
+        answer = self._learn(tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names))))
+        racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
+        return tuple(
+            SeenTopic(topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks))
+            for topic in answer.topics
+            if topic.name is not None and not topic.error_code
+        )
+
+    def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+        """What the cluster says about these topics now, which is known from now on, absence too."""
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         patience = Patience(min(self.timeout_ms, 10_000))
         while True:
@@ -236,6 +247,7 @@ class Routes:
             if known is not None and not any(known.name == topic.name and not topic.error_code for topic in answer.topics):
                 with self._lock:
                     self._topics = self._topics.without(known.name)
+        return answer
 
     def _absorb(self, answer: MetadataResponse) -> Refused | None:
         """The answer is known; returns the first error that is not absence."""
@@ -266,3 +278,11 @@ class Routes:
                 self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
             else:
                 self._leaders.pop(key, None)
+
+
+def _racks(topic: MetadataResponseTopic, racks: dict[int, str]) -> tuple[tuple[str, ...], ...]:
+    """The racks of each partition's replicas; () where no broker of the cluster has one."""
+    if not racks:
+        return ()
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return tuple(tuple(sorted({racks[node] for node in one.replica_nodes if node in racks})) for one in partitions)

@@ -21,8 +21,10 @@ from apportion.drive.clocks import now
 from apportion.drive.threads import Errand, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
+from apportion.member.classic import ClassicMember
 from apportion.member.commits import Membership
 from apportion.member.consumer import ConsumerMember, Settings, View
+from apportion.member.generation import ClassicSettings
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -33,8 +35,10 @@ from apportion.member.membership import (
     FindCoordinator,
     Found,
     IdPartition,
+    Known,
     Leave,
     Left,
+    LookUp,
     Lost,
     Offer,
     Polled,
@@ -49,6 +53,7 @@ from apportion.member.spans import Place
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
 SAID_AGAIN_S = 30.0
+AT_ONCE = 3  # a classic member may wait for its group, look up topics and say goodbye at the same time
 
 
 class Rebalance(NamedTuple):
@@ -72,20 +77,33 @@ class Session:
     """The membership of one owner in one group."""
 
     def __init__(
-        self, cluster: Cluster, group_id: str, topics: Iterable[str], *, history_limit: int = 256, **settings: Any
+        self,
+        cluster: Cluster,
+        group_id: str,
+        topics: Iterable[str],
+        *,
+        protocol: str = "consumer",
+        history_limit: int = 256,
+        **settings: Any,
     ) -> None:
-        """Nothing runs yet. settings: fields of `member.consumer.Settings`, such as instance_id and rebalance_timeout_ms."""
+        """Nothing runs yet. protocol: "consumer" (KIP-848) or "classic".
+
+        settings: fields of `member.consumer.Settings`, or of `member.generation.ClassicSettings`, such as instance_id.
+        """
         self.cluster = cluster
-        self.settings = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+        self.settings: Settings | ClassicSettings
+        self._member: ConsumerMember | ClassicMember
+        self.settings, self._member = _member(protocol, group_id, settings)
         self._topics = tuple(topics)
-        self._member = ConsumerMember(self.settings)
         self._status = self._member.view()
         self._changed = threading.Condition()
         self._history: deque[Rebalance] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
         self._said, self._say_again_s = "", 0.0
-        self._driver: ThreadDriver[Event, Action] = ThreadDriver(self._member, self._act, self._publish, self._crashed)
+        self._driver: ThreadDriver[Event, Action] = ThreadDriver(
+            self._member, self._act, self._publish, self._crashed, errands=AT_ONCE if protocol == "classic" else 1
+        )
 
     # the owner's side
 
@@ -218,6 +236,8 @@ class Session:
                 return lambda: self._find(action)
             case Send():
                 return lambda: self._send(action)
+            case LookUp():
+                return lambda: self._look_up(action)
             case Offer(life, _, revoke, add):
                 self._record("offered", life, revoke, add)
             case Lost(life, lost):
@@ -259,6 +279,12 @@ class Session:
         except Refused as refused:
             return Unanswered(action.request_id, refused.why, refused.code)
 
+    def _look_up(self, action: LookUp) -> Event:
+        try:
+            return Known(action.request_id, self.cluster.look_up(action.names))
+        except (Disconnected, Refused) as error:
+            return Unanswered(action.request_id, str(error))
+
     def _record(self, what: str, life: int, revoked: Assignment, added: Assignment, why: str = "") -> None:
         with self._changed:
             self._history.append(Rebalance(now().wall_ms, what, life, self._member.view().epoch, revoked, added, why))
@@ -278,3 +304,13 @@ class Session:
         with self._changed:
             self._crash = error
             self._changed.notify_all()
+
+
+def _member(
+    protocol: str, group_id: str, settings: Mapping[str, Any]
+) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember]:
+    if protocol == "classic":
+        classic = ClassicSettings(group_id=group_id, **settings)
+        return classic, ClassicMember(classic)
+    chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+    return chosen, ConsumerMember(chosen)

@@ -1,4 +1,4 @@
-"""Drives a Machine on a daemon thread, and its blocking errands on a second one.
+"""Drives a Machine on a daemon thread, and its blocking errands on others.
 
 `ThreadDriver.post` hands an event over from any thread. The first thread steps the machine and does at once what need not
 wait; an action that waits for somebody else becomes an errand, whose outcome is the next event. So a machine's own deadlines
@@ -24,6 +24,7 @@ class ThreadDriver(Generic[E, A]):
     act: does one action on the machine's thread and returns None, or an errand that waits for somebody and returns an event.
     stepped: called on the machine's thread after every step, its actions done; the place to publish a snapshot.
     crashed: called once if a step, an action or an errand raised: that is a defect, and the threads have ended.
+    errands: how many of them may wait at the same time.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class ThreadDriver(Generic[E, A]):
         act: Callable[[A], Errand[E] | None],
         stepped: Callable[[], None],
         crashed: Callable[[BaseException], None],
+        errands: int = 1,
     ) -> None:
         self._machine = machine
         self._act = act
@@ -40,10 +42,11 @@ class ThreadDriver(Generic[E, A]):
         self._events: SimpleQueue[E | Tick | None] = SimpleQueue()
         self._errands: SimpleQueue[Errand[E] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._runners = errands
 
     def start(self, name: str) -> None:
-        """Both threads run; they end with the process or with `stop`."""
-        for role, loop in (("", self._step_until_stopped), ("-errands", self._run_errands)):
+        """The threads run; they end with the process or with `stop`."""
+        for role, loop in (("", self._step_until_stopped), *(("-errands", self._run_errands),) * self._runners):
             thread = threading.Thread(target=self._guarded, args=(loop,), name=name + role, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -55,7 +58,8 @@ class ThreadDriver(Generic[E, A]):
     def stop(self) -> None:
         """No further step begins. An errand under way ends by itself; its outcome is dropped."""
         self._events.put(None)
-        self._errands.put(None)
+        for _ in range(self._runners):
+            self._errands.put(None)
 
     def _guarded(self, loop: Callable[[], None]) -> None:
         try:

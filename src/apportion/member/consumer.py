@@ -164,7 +164,7 @@ class ConsumerMember:
                 self._leave(actions, now)
             case Found(request_id) if request_id == self._flight:
                 self._flight, self._coordinator_known = None, True
-            case Answered(request_id, response) if request_id == self._flight:
+            case Answered(request_id, ConsumerGroupHeartbeatResponse() as response) if request_id == self._flight:
                 self._flight = None
                 self._answered(response, actions, now)
             case Unanswered(request_id, why, code) if request_id == self._flight:

@@ -17,6 +17,13 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+Request = ConsumerGroupHeartbeatRequest | JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+Response = ConsumerGroupHeartbeatResponse | JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse
 
 
 class IdPartition(NamedTuple):
@@ -58,7 +65,8 @@ class State(Enum):
     """Where a member stands."""
 
     UNSUBSCRIBED = "in no group"
-    JOINING = "asks for a place, at epoch 0"
+    JOINING = "asks for a place"
+    SYNCING = "has a place in the new generation and waits for its share"
     RECONCILING = "has a target that its owner has not adopted"
     ACKNOWLEDGING = "the owner has adopted; the coordinator must hear it"
     STABLE = "holds what it was given"
@@ -105,10 +113,10 @@ class Found:
 
 @dataclass(slots=True, frozen=True)
 class Answered:
-    """The coordinator answered the heartbeat `request_id`."""
+    """The coordinator answered the request `request_id`."""
 
     request_id: int
-    response: ConsumerGroupHeartbeatResponse
+    response: Response
 
 
 @dataclass(slots=True, frozen=True)
@@ -123,7 +131,24 @@ class Unanswered:
     code: Code = Code.NONE
 
 
-Event = Subscribe | Adopted | Polled | Leave | Found | Answered | Unanswered | Tick
+class SeenTopic(NamedTuple):
+    """One topic as the cluster knows it now. racks: where the replicas of each partition are; () where nobody says."""
+
+    name: str
+    id: TopicId
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Known:
+    """The look-up `request_id` is answered: those of its topics that exist."""
+
+    request_id: int
+    topics: tuple[SeenTopic, ...]
+
+
+Event = Subscribe | Adopted | Polled | Leave | Found | Answered | Unanswered | Known | Tick
 
 
 @dataclass(slots=True, frozen=True)
@@ -139,8 +164,16 @@ class Send:
     """Send this to the coordinator, then say `Answered`, or `Unanswered` if no answer has come within `timeout_ms`."""
 
     request_id: int
-    request: ConsumerGroupHeartbeatRequest
+    request: Request
     timeout_ms: int
+
+
+@dataclass(slots=True, frozen=True)
+class LookUp:
+    """Ask the cluster freshly for the topics of these names, then say `Known` or `Unanswered`. A `Send` may be under way, too."""
+
+    request_id: int
+    names: tuple[str, ...]
 
 
 @dataclass(slots=True, frozen=True)
@@ -171,9 +204,9 @@ class Failed:
 
 @dataclass(slots=True, frozen=True)
 class Left:
-    """The member is out of the group. `heard`: the coordinator has confirmed it."""
+    """The member is out of the group. `heard`: the coordinator has confirmed it, or there was nothing that it had to hear."""
 
     heard: bool
 
 
-Action = FindCoordinator | Send | Offer | Lost | Failed | Left | Note
+Action = FindCoordinator | Send | LookUp | Offer | Lost | Failed | Left | Note

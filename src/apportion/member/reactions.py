@@ -17,6 +17,9 @@ class Reaction(Enum):
     SEEK = "find the group's coordinator again, then ask it"
     REFRESH = "learn the cluster's metadata again, then ask the new leader"
     REJOIN = "the membership is lost: join again at epoch 0 with the same member id"
+    RENEW = "the membership is lost, and the member id with it: join again as somebody new"
+    FOLLOW = "a new generation is being made: join it, and keep what is held"
+    TAKE_ID = "ask again with the member id of the answer"
     AGAIN = "ask again with the newest member epoch, if one has arrived"
     WAIT = "time may mend it: ask again, for a bounded time"
     RAISE = "tell the caller"
@@ -45,6 +48,13 @@ LEADER = {
     Code.NOT_ENOUGH_REPLICAS: Reaction.RETRY,
 }
 
+CLASSIC = {  # of a member that has a generation
+    **COORDINATOR,
+    Code.REBALANCE_IN_PROGRESS: Reaction.FOLLOW,
+    Code.ILLEGAL_GENERATION: Reaction.REJOIN,
+    Code.UNKNOWN_MEMBER_ID: Reaction.RENEW,
+}
+
 REACTIONS: dict[str, dict[Code, Reaction]] = {
     "ConsumerGroupHeartbeat": {
         **COORDINATOR,
@@ -56,14 +66,31 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         Code.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
     },
     "FindCoordinator": {**COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE: Reaction.RETRY},
+    "JoinGroup": {
+        **COORDINATOR,
+        Code.MEMBER_ID_REQUIRED: Reaction.TAKE_ID,
+        Code.UNKNOWN_MEMBER_ID: Reaction.RENEW,
+        Code.REBALANCE_IN_PROGRESS: Reaction.FOLLOW,
+        Code.UNKNOWN_SERVER_ERROR: Reaction.WAIT,
+    },
+    "SyncGroup": {**CLASSIC, Code.UNKNOWN_SERVER_ERROR: Reaction.WAIT},
+    "Heartbeat": CLASSIC,
+    "LeaveGroup": COORDINATOR,
     "OffsetCommit": {
         **COORDINATOR,
         Code.REQUEST_TIMED_OUT: Reaction.RETRY,
         Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.RETRY,
         Code.UNKNOWN_TOPIC_ID: Reaction.RETRY,
         Code.STALE_MEMBER_EPOCH: Reaction.AGAIN,
+        Code.ILLEGAL_GENERATION: Reaction.AGAIN,
+        Code.REBALANCE_IN_PROGRESS: Reaction.RETRY,
     },
-    "OffsetFetch": {**COORDINATOR, Code.UNSTABLE_OFFSET_COMMIT: Reaction.RETRY, Code.STALE_MEMBER_EPOCH: Reaction.AGAIN},
+    "OffsetFetch": {
+        **COORDINATOR,
+        Code.UNSTABLE_OFFSET_COMMIT: Reaction.RETRY,
+        Code.STALE_MEMBER_EPOCH: Reaction.AGAIN,
+        Code.ILLEGAL_GENERATION: Reaction.AGAIN,
+    },
     "Metadata": {Code.NONE: Reaction.ACCEPT, Code.LEADER_NOT_AVAILABLE: Reaction.RETRY},
     "ListOffsets": LEADER,
     "Fetch": LEADER,

@@ -1,0 +1,61 @@
+"""What the leader of a classic generation does: read what the members said, let an assignor share out, refuse nonsense.
+
+Pure: the members' bytes and the cluster in, every member's bytes out. Nobody is left without bytes: a member that gets nothing
+is told so, for a client may take no bytes at all for an error.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.member.assigning import Assignor, Cluster, Given, Subscription
+from apportion.member.blobs import given_blob, subscription_of
+from apportion.member.checks import check_cooperative, check_given
+from apportion.wire.messages.join_group import JoinGroupResponseMember
+from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+
+TRUSTED = "cooperative-sticky"  # it never gives away what another still has, and knows better than the check whose word is stale
+
+
+class Heard(NamedTuple):
+    """What the members said. unreadable: why, of each member whose word is no subscription; it counts as one that wants nothing."""
+
+    members: dict[str, Subscription]
+    unreadable: tuple[str, ...]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All that somebody wants."""
+        return tuple(sorted(dict.fromkeys(topic for said in self.members.values() for topic in said.topics)))
+
+
+def hear(joined: Iterable[JoinGroupResponseMember]) -> Heard:
+    """The subscriptions by member id."""
+    members: dict[str, Subscription] = {}
+    unreadable = []
+    for one in joined:
+        try:
+            members[one.member_id] = subscription_of(one.metadata, one.group_instance_id)
+        except DecodeError as error:
+            members[one.member_id] = Subscription((), instance_id=one.group_instance_id)
+            unreadable.append(f"the subscription of {one.member_id!r} cannot be read: {error}")
+    return Heard(members, tuple(unreadable))
+
+
+def share_out(
+    assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool
+) -> tuple[SyncGroupRequestAssignment, ...]:
+    """What every member gets. Refused where the assignor fails or gives what no group may get, naming partition and member.
+
+    checks: whether members keep what they have while they join, so that it must not be given to others yet.
+    """
+    try:
+        given = assignor.assign(cluster, members)
+    except Exception as error:  # foreign code: whatever it raises ends the membership with a sentence, and not the thread
+        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}") from error
+    check_given(cluster, members, given)
+    if checks and assignor.name != TRUSTED:
+        check_cooperative(members, given)
+    return tuple(
+        SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in members
+    )

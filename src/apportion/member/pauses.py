@@ -1,0 +1,35 @@
+"""How long somebody waits before it asks again, and how often: longer after each failure in a row, and not for ever."""
+
+from apportion.machine import Instant
+
+
+class Pauses:
+    """not_before_ms: when the next request may go out (monotonic)."""
+
+    def __init__(self, first_ms: int, longest_ms: int, limit_ms: int) -> None:
+        """Nothing has failed. limit_ms: how long `may_wait` is true where only time can help."""
+        self.not_before_ms = 0
+        self._first_ms, self._longest_ms, self._limit_ms = first_ms, longest_ms, limit_ms
+        self._failures = 0
+        self._waiting_since_ms: int | None = None
+
+    def none(self, now: Instant) -> None:
+        """The next request may go out at once; how often it failed before is not forgotten."""
+        self.not_before_ms = now.mono_ms
+
+    def over(self) -> None:
+        """It went well: nothing is remembered."""
+        self._failures, self._waiting_since_ms = 0, None
+
+    def after(self, now: Instant, free: int = 0) -> None:
+        """The next request waits; the first `free` failures in a row cost nothing."""
+        step = self._failures - free
+        self._failures += 1
+        wait_ms = 0 if step < 0 else min(self._first_ms << min(step, 20), self._longest_ms)
+        self.not_before_ms = now.mono_ms + wait_ms
+
+    def may_wait(self, now: Instant) -> bool:
+        """Whether time may still help: it is not asked for longer than the limit, counted from the first such question."""
+        if self._waiting_since_ms is None:
+            self._waiting_since_ms = now.mono_ms
+        return now.mono_ms - self._waiting_since_ms < self._limit_ms

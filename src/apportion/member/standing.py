@@ -1,0 +1,172 @@
+"""Where a classic member stands in its group during one life: its generation, its share, and what the group was told of it.
+
+A life begins without any of that, so nothing is left of an earlier one. It decides what a generation makes of the answers, and when
+a new one is wanted; requests under way, pauses and goodbyes are the member's (`classic.py`).
+"""
+
+from collections.abc import Iterable
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.machine import Note
+from apportion.member.assigning import Given, Rebalance
+from apportion.member.atlas import Atlas
+from apportion.member.blobs import given_of
+from apportion.member.generation import NO_GENERATION, ClassicSettings, Generation, join_request
+from apportion.member.holding import Holding
+from apportion.member.leader import hear, share_out
+from apportion.member.membership import IdPartition, Offer, SeenTopic, State
+from apportion.member.strategy import rebalance_of
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.sync_group import SyncGroupResponse
+
+
+class Standing:
+    """One life of a member. topics: what its owner wants. rejoins: why a new generation is wanted; None if it is not."""
+
+    def __init__(self, settings: ClassicSettings, atlas: Atlas, life: int, topics: tuple[str, ...]) -> None:
+        self.life = life
+        self.topics = topics
+        self.generation = Generation()
+        self.holding = Holding()
+        self.rejoins: str | None = None
+        self._settings = settings
+        self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
+        self._atlas = atlas
+        self._said: tuple[str, ...] = ()  # the topics, as in the last JoinGroup
+        self._acquired = NO_GENERATION  # the newest generation that something was given in
+        self._share = Given()  # what was given then
+
+    @property
+    def state(self) -> State:
+        """SYNCING until the generation's share is known, then what the owner makes of it."""
+        return self.holding.state if self.generation.settled else State.SYNCING
+
+    @property
+    def may_sync(self) -> bool:
+        """Whether all is known that SyncGroup says, and its answer is not there yet."""
+        generation = self.generation
+        return not generation.settled and generation.plan is not None and generation.given is None
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the next look at topics must not wait: a leader that was told to assign nothing has not seen them (KIP-814)."""
+        generation = self.generation
+        return generation.settled and generation.heard is not None and generation.shapes is None
+
+    @property
+    def lacks_topics(self) -> bool:
+        """Whether something was given of a topic that does not exist, or not yet where the cluster was asked."""
+        return self._atlas.lacks(self._share.partitions)
+
+    def watched(self) -> tuple[str, ...]:
+        """The topics to look up: what the share consists of, or else all that the generation is about."""
+        given = self.generation.given
+        if given is not None:
+            return tuple(parts.topic for parts in given.partitions)
+        return () if self.may_sync else self.generation.topics
+
+    # a generation
+
+    def join(self, member_id: str) -> JoinGroupRequest:
+        """JoinGroup of this moment, remembered as said."""
+        owned = self._atlas.parts(self.holding.claim())
+        self._said, reason, self.rejoins = self.topics, self.rejoins, None
+        return join_request(self._settings, member_id, self.topics, owned, self._acquired, reason)
+
+    def joined(self, answer: JoinGroupResponse) -> list[Note]:
+        """The member is in a new generation. Refused if that is led by an assignor that the member does not have."""
+        name = answer.protocol_name or ""
+        self.generation = generation = Generation(answer.generation_id, name, self._said)
+        if self._settings.assignor_or_none(name) is None:
+            why = f"the group has chosen the assignor {name!r}, which this member does not have"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        if answer.leader != answer.member_id:
+            return []
+        generation.heard = heard = hear(answer.members)
+        generation.topics = tuple(sorted(dict.fromkeys((*heard.topics, *self._said))))
+        generation.plan = () if answer.skip_assignment else None
+        return [Note("error", f"a member gets nothing: {why}") for why in heard.unreadable]
+
+    def synced(self, answer: SyncGroupResponse) -> list[Offer]:
+        """What the leader gave this member is taken, once its topics are known. Refused if it cannot be read.
+
+        If it has topics that are not wanted, given before the leader heard so, nothing of it is taken and the member rejoins.
+        """
+        try:
+            given = given_of(answer.assignment) if len(answer.assignment) else Given()  # no bytes: the leader forgot this member
+        except DecodeError as error:
+            raise Refused(Code.INVALID_REQUEST, f"what the group's leader gave this member cannot be read: {error}") from error
+        strange = next((parts.topic for parts in given.partitions if parts.topic not in self.topics), None)
+        if strange is not None:
+            self.rejoins = f"topic {strange} was given and is not subscribed"
+        elif given.partitions:
+            self.generation.given = given
+        else:
+            return self._take(given)
+        return []
+
+    def learn(self, names: Iterable[str], seen: Iterable[SeenTopic]) -> list[Offer]:
+        """The topics are known: the leader shares out, the share is taken, or changes are noticed. Refused as by `share_out`."""
+        self._atlas.learn(names, seen)
+        generation = self.generation
+        if generation.settled:
+            return self._compare() if self.rejoins is None else []
+        if generation.plan is None:
+            self._share_out()
+        elif generation.given is not None:
+            return self._take(generation.given)
+        return []
+
+    def _share_out(self) -> None:
+        generation = self.generation
+        assignor = self._settings.assignor_or_none(generation.protocol)
+        assert generation.heard is not None and assignor is not None
+        generation.shapes = self._atlas.cluster(generation.topics)
+        generation.plan = share_out(assignor, generation.shapes, generation.heard.members, checks=self._cooperative)
+
+    def _take(self, given: Given) -> list[Offer]:
+        """What was given in this generation is what the owner is to hold."""
+        generation = self.generation
+        generation.given, generation.settled = None, True
+        self._acquired, self._share = generation.number, given
+        assignor = self._settings.assignor_or_none(generation.protocol)
+        assert assignor is not None
+        assignor.on_assignment(given, generation.number)
+        offers = self.holding.aim(self.life, self._atlas.held(given.partitions))
+        self.rejoin_if_told_otherwise()
+        return offers
+
+    def _compare(self) -> list[Offer]:
+        """A topic that was made again is another one; a leader that sees its topics changed wants a new generation."""
+        offers = self.holding.aim(self.life, self._atlas.held(self._share.partitions))
+        self.rejoin_if_told_otherwise()
+        generation = self.generation
+        if generation.heard is not None:
+            shapes = self._atlas.cluster(generation.topics)
+            if generation.shapes not in (None, shapes):
+                self.rejoins = "topics have changed"
+            generation.shapes = shapes
+        return offers
+
+    # the owner
+
+    def rejoin_if_told_otherwise(self) -> None:
+        """A new generation is wanted if the last JoinGroup said other topics, or claimed what is not held any more."""
+        if not self.generation.settled:
+            return
+        if self._said != self.topics:
+            self.rejoins = "the subscription has changed"
+        elif self.holding.claims_too_much:
+            self.rejoins = self.rejoins or "partitions were given up"
+
+    def make_ready(self) -> list[Offer]:
+        """What cannot be kept while the member joins again is taken back: unsubscribed topics, and everything if it is eager."""
+        return self.holding.keep(self.life, self._may_keep)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the owner uses nothing that it must not use while the member joins again."""
+        return all(self._may_keep(partition) for partition in self.holding.owned)
+
+    def _may_keep(self, partition: IdPartition) -> bool:
+        return self._cooperative and self._atlas.name(partition) in self.topics

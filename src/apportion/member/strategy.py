@@ -1,0 +1,46 @@
+"""Which assignors a classic member votes for, and by which of the two ways its group rebalances."""
+
+from collections.abc import Iterable
+
+from apportion.member.assigning import Assignor, Rebalance
+from apportion.member.assignors import CLIENT_ASSIGNORS
+
+DEFAULT = ("range", "cooperative-sticky")
+"""As Kafka's own clients. Only eager rebalances are common to both: to be cooperative, name "cooperative-sticky" alone."""
+
+
+def strategy(wanted: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
+    """The assignors in the order of preference, each an object of its own. ValueError says what cannot be voted for."""
+    listed = tuple(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else (wanted,)
+    assignors = tuple(_assignor(each) for each in listed)
+    rebalance_of(assignors)
+    return assignors
+
+
+def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
+    """The highest rebalance protocol that all of them can. ValueError if there is none, or no assignor, or a name twice."""
+    if not assignors:
+        raise ValueError(f"a classic member needs an assignor: name one or more of {', '.join(CLIENT_ASSIGNORS)}")
+    names = [assignor.name for assignor in assignors]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"assignor {name!r} is named twice; a group votes for assignors by name, so name each once")
+    common = [way for way in Rebalance if all(way in assignor.rebalances for assignor in assignors)]
+    if not common:
+        ways = "; ".join(f"{assignor.name}: {_ways(assignor)}" for assignor in assignors)
+        raise ValueError(f"assignors {', '.join(names)} have no way to rebalance in common ({ways}); leave one out")
+    return max(common)
+
+
+def _assignor(wanted: str | Assignor) -> Assignor:
+    if isinstance(wanted, str):
+        if wanted not in CLIENT_ASSIGNORS:
+            raise ValueError(f"there is no assignor {wanted!r}: give one of {', '.join(CLIENT_ASSIGNORS)}, or an Assignor object")
+        return CLIENT_ASSIGNORS[wanted]()
+    if isinstance(wanted, type) or not hasattr(wanted, "assign") or not getattr(wanted, "name", ""):
+        raise ValueError(f"{wanted!r} is no assignor: give a name, or an object with the methods of apportion's Assignor")
+    return wanted
+
+
+def _ways(assignor: Assignor) -> str:
+    return " and ".join(way.name.lower() for way in assignor.rebalances) or "none"

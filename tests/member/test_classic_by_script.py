@@ -1,0 +1,587 @@
+"""The classic member, event by event, with whole actions compared."""
+
+from dataclasses import replace
+
+import pytest
+
+from apportion.errors import Code
+from apportion.machine import Instant, Note, Tick
+from apportion.member.assigning import Given, Rebalance, Subscription, TopicParts
+from apportion.member.assignors import CooperativeSticky, Range
+from apportion.member.blobs import given_blob, subscription_blob
+from apportion.member.classic import ClassicMember
+from apportion.member.consumer import View
+from apportion.member.generation import ClassicSettings
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    Failed,
+    FindCoordinator,
+    Found,
+    IdPartition,
+    Known,
+    Leave,
+    Left,
+    LookUp,
+    Lost,
+    Offer,
+    Polled,
+    SeenTopic,
+    Send,
+    State,
+    Subscribe,
+    Unanswered,
+)
+from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+T, U = b"T" * 16, b"U" * 16
+P0, P1, P2, P3 = (IdPartition(T, number) for number in range(4))
+SEEN = SeenTopic("t", T, 4)
+PARKED_MS = 65_000
+
+
+def at(ms):
+    return Instant(ms, 1_700_000_000_000 + ms)
+
+
+def eager(**settings):
+    return ClassicMember(ClassicSettings(**{"group_id": "g", "assignors": (Range(),), "rebalance_timeout_ms": 60_000, **settings}))
+
+
+def cooperative(**settings):
+    return eager(assignors=(CooperativeSticky(),), **settings)
+
+
+def of_t(*numbers):
+    return (TopicParts("t", numbers),) if numbers else ()
+
+
+def joins(
+    member_id="m", *, name="range", owned=(), generation=-1, topics=("t",), user_data=None, instance_id=None, reason=None, rack=None
+):
+    said = Subscription(topics, user_data, of_t(*owned), generation, rack)
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name=name, metadata=subscription_blob(said)),),
+        reason=reason,
+    )
+
+
+def syncs(generation, *assignments, name="range", instance_id=None, member_id="m"):
+    return SyncGroupRequest(
+        group_id="g",
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type="consumer",
+        protocol_name=name,
+        assignments=tuple(
+            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(Given(of_t(*numbers))))
+            for member, numbers in assignments
+        ),
+    )
+
+
+def joined(generation, *members, name="range", leader="a", **fields):
+    """The coordinator's answer. members: (id, subscription) as a leader sees them."""
+    return JoinGroupResponse(
+        generation_id=generation,
+        protocol_type="consumer",
+        protocol_name=name,
+        leader=leader,
+        member_id="m",
+        members=tuple(JoinGroupResponseMember(member_id=member, metadata=subscription_blob(said)) for member, said in members),
+        **fields,
+    )
+
+
+def synced(*numbers):
+    return SyncGroupResponse(assignment=given_blob(Given(of_t(*numbers))))
+
+
+def beats(generation, instance_id=None):
+    return HeartbeatRequest(group_id="g", generation_id=generation, member_id="m", group_instance_id=instance_id)
+
+
+def beaten(code=Code.NONE):
+    return HeartbeatResponse(error_code=code)
+
+
+def in_group(member, *numbers, generation=1, name="range"):
+    """A follower that has joined at 0 ms, with requests 1 to 5, and holds these partitions; it is STABLE."""
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
+    member.step(Answered(3, joined(generation, name=name)), at(0))
+    member.step(Answered(4, synced(*numbers)), at(0))
+    if numbers:
+        member.step(Known(5, (SEEN,)), at(0))
+        member.step(Adopted(1, tuple(IdPartition(T, number) for number in numbers)), at(0))
+    return member
+
+
+def hears_of_a_rebalance(member, request=6):
+    """The next heartbeat is answered with REBALANCE_IN_PROGRESS; the actions that this causes."""
+    member.step(Tick(), at(3_000))
+    return member.step(Answered(request, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
+
+
+def test_a_classic_member_has_kafkas_defaults():
+    settings = ClassicSettings("g")
+    assert [assignor.name for assignor in settings.assignors] == ["range", "cooperative-sticky"]
+    assert replace(settings, assignors=()) == ClassicSettings(
+        group_id="g",
+        assignors=(),
+        instance_id=None,
+        rack_id=None,
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=3_000,
+        rebalance_timeout_ms=300_000,
+        poll_limit_ms=None,
+        metadata_interval_ms=300_000,
+        request_timeout_ms=5_000,
+        backoff_ms=100,
+        backoff_limit_ms=1_000,
+        wait_limit_ms=120_000,
+    )
+
+
+def test_a_member_joins_in_two_steps_and_is_patient_with_the_second():
+    member = eager(rack_id="r")
+    assert member.step(Subscribe(("t",)), at(0)) == [FindCoordinator(1, "g")]
+    assert member.step(Found(1), at(1)) == [Send(2, joins("", rack="r"), PARKED_MS)]
+    required = JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")
+    assert member.step(Answered(2, required), at(2)) == [Send(3, joins("m", rack="r"), PARKED_MS)]
+    assert member.wake_at() is None  # parked, and heartbeats before a generation are none
+    assert member.view() == View("m", -1, State.JOINING, 1, None, (), None, None)
+
+
+def test_a_follower_syncs_looks_its_topics_up_and_offers_them():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    assert member.step(Answered(2, joined(4)), at(10)) == [Send(3, syncs(4), PARKED_MS)]
+    assert member.step(Answered(3, synced(0, 2)), at(20)) == [LookUp(4, ("t",))]
+    assert member.wake_at() == 3_010
+    assert member.step(Known(4, (SEEN,)), at(30)) == [Offer(1, (P0, P2), (), (P0, P2))]
+    assert member.view() == View("m", 4, State.RECONCILING, 1, (P0, P2), (), 20, None)
+    assert member.step(Adopted(1, (P0, P2)), at(40)) == []
+    assert member.view() == View("m", 4, State.STABLE, 1, (P0, P2), (P0, P2), 20, None)
+    assert member.step(Tick(), at(3_010)) == [Send(5, beats(4), 5_000)]
+    assert member.step(Answered(5, beaten()), at(3_050)) == []
+    assert (member.wake_at(), member.view().last_accepted_ms) == (6_010, 3_050)
+
+
+def test_a_leader_looks_up_all_topics_shares_out_and_leaves_nobody_without_bytes():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    others = (("m", Subscription(("t",))), ("n", Subscription(("t",))), ("o", Subscription(("u",))))
+    assert member.step(Answered(2, joined(1, *others, leader="m")), at(0)) == [LookUp(3, ("t", "u"))]
+    shares = syncs(1, ("m", (0, 1)), ("n", (2, 3)), ("o", ()))
+    assert member.step(Known(3, (SEEN,)), at(0)) == [Send(4, shares, PARKED_MS)]
+
+
+def test_a_leader_whose_look_up_fails_keeps_its_place_and_asks_again():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m")), at(0))
+    assert member.step(Unanswered(3, "no broker"), at(5)) == [
+        Note("warning", "member m cannot look up its topics: no broker"),
+    ]
+    assert member.step(Tick(), at(1_005)) == [LookUp(4, ("t",))]
+    assert member.step(Tick(), at(3_000)) == [Send(5, beats(1), 5_000)]
+
+
+def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    answer = joined(1, ("m", Subscription(("t",))), leader="m")
+    answer.members += (JoinGroupResponseMember(member_id="broken", metadata=b"\0"),)
+    note, look_up = member.step(Answered(2, answer), at(0))
+    assert note.text.startswith("a member gets nothing: the subscription of 'broken' cannot be read: ")
+    assert look_up == LookUp(3, ("t",))
+    shares = syncs(1, ("m", (0, 1, 2, 3)), ("broken", ()))
+    assert member.step(Known(3, (SEEN,)), at(0)) == [Send(4, shares, PARKED_MS)]
+
+
+def test_an_eager_member_takes_everything_back_before_it_joins_again():
+    member = in_group(eager(), 0, 1)
+    assert hears_of_a_rebalance(member) == [Offer(1, (), (P0, P1), ())]
+    assert member.view() == View("m", 1, State.RECONCILING, 1, (), (P0, P1), 3_000, None)
+    assert member.step(Tick(), at(6_000)) == [Send(7, beats(1), 5_000)]  # its owner takes long, but it lives
+    assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000)) == []
+    assert member.step(Adopted(1, ()), at(6_001)) == [Send(8, joins(reason="the group rebalances", generation=1), PARKED_MS)]
+
+
+def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_again():
+    member = in_group(eager())
+    assert hears_of_a_rebalance(member, 5)[-1] == Send(6, joins(reason="the group rebalances", generation=1), PARKED_MS)
+    assert member.step(Adopted(1, (P0,)), at(6_001)) == []
+    assert member.view().owned == ()
+
+
+def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds():
+    member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
+    data = CooperativeSticky()
+    data.on_assignment(Given(of_t(0, 1)), 1)
+    said = {"name": "cooperative-sticky", "user_data": data.user_data(("t",)), "owned": (0, 1), "generation": 1}
+    assert hears_of_a_rebalance(member) == [Send(7, joins(reason="the group rebalances", **said), PARKED_MS)]
+    assert member.view() == View("m", 1, State.JOINING, 1, (P0, P1), (P0, P1), 3_000, None)
+    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
+    assert (member.view().epoch, member.view().owned) == (2, (P0, P1))
+    member.step(Answered(8, synced(0, 1)), at(3_020))
+    assert member.step(Known(9, (SEEN,)), at(3_030)) == []  # nothing has changed, and nobody is disturbed
+    assert member.view().state is State.STABLE
+
+
+def cooperative_loses_p1():
+    """A cooperative member that held P0 and P1 and is given P0 alone in generation 2; request 9 was the last."""
+    member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
+    hears_of_a_rebalance(member)
+    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
+    member.step(Answered(8, synced(0)), at(3_020))
+    assert member.step(Known(9, (SEEN,)), at(3_030)) == [Offer(1, (P0,), (P1,), ())]
+    return member
+
+
+def cooperative_join(owned, generation, reason):
+    data = CooperativeSticky()
+    data.on_assignment(Given(of_t(*owned)), generation)
+    return joins(name="cooperative-sticky", user_data=data.user_data(("t",)), owned=owned, generation=generation, reason=reason)
+
+
+def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_before():
+    member = cooperative_loses_p1()
+    assert member.wake_at() == 6_010  # nothing but the next heartbeat
+    assert member.step(Adopted(1, (P0,)), at(3_500)) == [Send(10, cooperative_join((0,), 2, "partitions were given up"), PARKED_MS)]
+
+
+def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
+    member = cooperative_loses_p1()
+    member.step(Tick(), at(6_010))
+    again = member.step(Answered(10, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_030))
+    (send,) = again
+    assert send == Send(11, cooperative_join((0, 1), 2, "the group rebalances"), PARKED_MS)
+    member.step(Adopted(1, (P0,)), at(6_040))  # while the answer is awaited
+    member.step(Answered(11, joined(3, name="cooperative-sticky")), at(6_050))
+    member.step(Answered(12, synced(0)), at(6_060))
+    freed = Send(14, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS)
+    assert member.step(Known(13, (SEEN,)), at(6_070)) == [freed]
+
+
+def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
+    member = in_group(cooperative(), name="cooperative-sticky")
+    member.step(Tick(), at(3_000))
+    member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
+    member.step(Answered(6, joined(2, name="cooperative-sticky")), at(3_000))
+    member.step(Answered(7, synced(0, 1)), at(3_000))
+    assert member.step(Known(8, (SEEN,)), at(3_000)) == [Offer(1, (P0, P1), (), (P0, P1))]
+    member.step(Tick(), at(6_000))
+    (send,) = member.step(Answered(9, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000))
+    assert send.request == cooperative_join((0, 1), 2, "the group rebalances")
+    member.step(Answered(10, joined(3, name="cooperative-sticky")), at(6_000))
+    member.step(Answered(11, synced(0)), at(6_000))
+    assert member.step(Known(12, (SEEN,)), at(6_000)) == [
+        Offer(1, (P0,), (), (P0,)),
+        Send(13, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS),
+    ]
+
+
+def test_partitions_of_a_topic_that_is_not_wanted_any_more_are_let_go_before_a_cooperative_member_joins():
+    member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
+    assert member.step(Subscribe(("u",)), at(10)) == [Offer(1, (), (P0, P1), ())]
+    (send,) = member.step(Adopted(1, ()), at(20))
+    data = CooperativeSticky()
+    data.on_assignment(Given(of_t(0, 1)), 1)
+    said = {"name": "cooperative-sticky", "user_data": data.user_data(("u",)), "topics": ("u",), "generation": 1}
+    assert send == Send(6, joins(reason="the subscription has changed", **said), PARKED_MS)
+
+
+def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken():
+    member = in_group(eager())
+    member.step(Tick(), at(3_000))
+    member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
+    member.step(Subscribe(("u",)), at(3_001))
+    member.step(Answered(6, joined(2)), at(3_010))
+    why = "topic t was given and is not subscribed"
+    assert member.step(Answered(7, synced(0)), at(3_020)) == [
+        Note("warning", f"member m joins again: {why}"),
+        Send(8, joins(topics=("u",), generation=1, reason=why), PARKED_MS),
+    ]
+
+
+# errors
+
+
+@pytest.mark.parametrize("way", [eager, cooperative])
+def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and_keeps_the_id(way):
+    name = "range" if way is eager else "cooperative-sticky"
+    member = in_group(way(), 0, name=name)
+    hears_of_a_rebalance(member)
+    member.step(Adopted(1, ()), at(3_005)) if way is eager else None
+    member.step(Answered(7, joined(2, name=name)), at(3_010))
+    held = () if way is eager else (P0,)
+    actions = member.step(Answered(8, SyncGroupResponse(error_code=Code.ILLEGAL_GENERATION)), at(3_020))
+    assert actions[:2] == [
+        Note("warning", "member m lost its place in generation 2: ILLEGAL_GENERATION"),
+        Lost(1, held),
+    ]
+    (send,) = actions[2:]
+    assert send.request.member_id == "m"
+    said = cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
+    if way is eager:
+        assert send.request.protocols == said
+    assert member.view() == View("m", -1, State.JOINING, 2, None, (), 3_010, None)
+
+
+def test_a_sync_in_a_rebalance_joins_again_and_claims_what_it_holds_with_the_generation_that_gave_it():
+    member = in_group(cooperative(), 0, name="cooperative-sticky")
+    hears_of_a_rebalance(member)
+    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
+    (send,) = member.step(Answered(8, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)), at(3_020))
+    assert send == Send(9, cooperative_join((0,), 1, None), PARKED_MS)
+    assert member.view().lives == 1
+
+
+def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id():
+    member = in_group(eager(), 0)
+    member.step(Tick(), at(3_000))
+    assert member.step(Answered(6, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_010)) == [
+        Note("warning", "member m lost its place in generation 1: UNKNOWN_MEMBER_ID"),
+        Lost(1, (P0,)),
+        Send(7, joins(""), PARKED_MS),
+    ]
+    assert member.view() == View("", -1, State.JOINING, 2, None, (), 0, None)
+    assert member.step(Adopted(1, (P0,)), at(3_020)) == []
+
+
+def test_a_join_that_was_forgotten_begins_again_after_a_pause():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
+    actions = member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(10))
+    assert actions == [Note("warning", "member m lost its place in generation -1: UNKNOWN_MEMBER_ID"), Lost(1, ())]
+    assert member.wake_at() == 110
+    assert member.step(Tick(), at(110)) == [Send(4, joins(""), PARKED_MS)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.FENCED_INSTANCE_ID,
+        Code.GROUP_MAX_SIZE_REACHED,
+        Code.INCONSISTENT_GROUP_PROTOCOL,
+        Code.INVALID_SESSION_TIMEOUT,
+        Code.GROUP_AUTHORIZATION_FAILED,
+    ],
+)
+def test_what_nobody_can_mend_ends_the_membership(code):
+    member = in_group(eager(), 0)
+    hears_of_a_rebalance(member)
+    member.step(Adopted(1, ()), at(3_000))
+    assert member.step(Answered(7, JoinGroupResponse(error_code=code)), at(3_010)) == [
+        Lost(1, ()),
+        Failed(code, code.sentence),
+    ]
+    assert member.view() == View("", -1, State.FATAL, 1, None, (), 3_000, f"{code.name}: {code.sentence}")
+    assert member.step(Leave(), at(3_020)) == [Left(heard=True)]
+
+
+def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too():
+    member = in_group(eager(instance_id="i"), 0)
+    assert member.step(Tick(), at(3_000)) == [Send(6, beats(1, "i"), 5_000)]
+    why = Code.FENCED_INSTANCE_ID.sentence
+    assert member.step(Answered(6, beaten(Code.FENCED_INSTANCE_ID)), at(3_001)) == [
+        Lost(1, (P0,)),
+        Failed(Code.FENCED_INSTANCE_ID, why),
+    ]
+
+
+def test_a_coordinator_that_has_moved_is_sought_and_nothing_is_lost():
+    member = in_group(eager(), 0)
+    member.step(Tick(), at(3_000))
+    assert member.step(Answered(6, beaten(Code.NOT_COORDINATOR)), at(3_001)) == [FindCoordinator(7, "g")]
+    assert member.step(Found(7), at(3_002)) == [Send(8, beats(1), 5_000)]
+    assert member.view().owned == (P0,)
+
+
+def test_a_lost_answer_to_a_join_or_sync_makes_the_member_join_again():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    assert member.step(Unanswered(2, "cut"), at(10)) == [Note("warning", "no answer for member without an id: cut")]
+    assert member.step(Tick(), at(110)) == [FindCoordinator(3, "g")]
+    assert member.step(Found(3), at(110)) == [Send(4, joins(""), PARKED_MS)]
+    member.step(Answered(4, joined(1)), at(120))
+    assert member.step(Unanswered(5, "cut"), at(130)) == [Note("warning", "no answer for member m: cut")]
+    assert member.step(Tick(), at(330)) == [FindCoordinator(6, "g")]
+    assert member.step(Found(6), at(330)) == [Send(7, joins("m"), PARKED_MS)]
+
+
+def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
+    member = in_group(eager(), 0)
+    before = member.view()
+    assert member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(5)) == []
+    assert member.step(Answered(99, beaten(Code.ILLEGAL_GENERATION)), at(5)) == []
+    assert member.step(Known(5, ()), at(5)) == []
+    assert member.view() == before
+
+
+class Foolish(Range):
+    """Gives everybody the same."""
+
+    rebalances = (Rebalance.EAGER,)
+
+    def assign(self, cluster, members):
+        return {member: Given(of_t(0)) for member in members}
+
+
+class Broken(Range):
+    """Fails."""
+
+    def assign(self, cluster, members):
+        raise KeyError("t")
+
+
+@pytest.mark.parametrize(
+    ("assignor", "why"),
+    [
+        (Foolish(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
+        (Broken(), "the assignor 'range' failed: KeyError: 't'"),
+    ],
+)
+def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assignor, why):
+    member = eager(assignors=(assignor,))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    members = (("m", Subscription(("t",))), ("n", Subscription(("t",))))
+    member.step(Answered(2, joined(1, *members, leader="m")), at(0))
+    assert member.step(Known(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+    (send,) = member.step(Leave(), at(1))
+    assert send.request == LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
+
+
+def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1)), at(0))
+    lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
+    assert lost == Lost(1, ())
+    assert failed.why.startswith("what the group's leader gave this member cannot be read: ")
+
+
+def test_a_member_that_its_leader_forgot_holds_nothing():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1)), at(0))
+    assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [Offer(1, (), (), ())]
+    assert (member.view().state, member.wake_at()) == (State.STABLE, 3_000)
+
+
+# goodbyes
+
+
+def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
+    member = in_group(eager(), 0)
+    hears_of_a_rebalance(member)
+    member.step(Adopted(1, ()), at(3_000))
+    leaves = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
+    assert member.step(Leave(), at(3_010)) == [Send(8, leaves, 5_000)]
+    assert member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011)) == []
+    left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
+    assert member.step(Answered(8, left), at(3_012)) == [Left(heard=True)]
+    assert member.view() == View("", -1, State.UNSUBSCRIBED, 1, None, (), 3_000, None)
+
+
+def test_a_static_member_keeps_its_place_open():
+    member = in_group(eager(instance_id="i"), 0)
+    assert member.step(Leave(), at(10)) == [Left(heard=True)]
+
+
+def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back():
+    member = in_group(eager(poll_limit_ms=1_000), 0)
+    note, lost, send = member.step(Tick(), at(1_000))
+    assert note.text == "member m leaves: its owner did not come back within 1000 ms"
+    assert (lost, type(send.request)) == (Lost(1, (P0,)), LeaveGroupRequest)
+    assert member.step(Answered(6, LeaveGroupResponse()), at(1_010)) == []
+    assert (member.view().state, member.wake_at()) == (State.STALE, None)
+    assert member.step(Polled(), at(5_000)) == [Send(7, joins(""), PARKED_MS)]
+
+
+def test_a_static_member_whose_owner_is_silent_is_silent_too_and_keeps_its_place_until_its_session_ends():
+    member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
+    note, lost = member.step(Tick(), at(1_000))
+    assert (type(note), lost, member.view().state, member.wake_at()) == (Note, Lost(1, (P0,)), State.STALE, None)
+
+
+# static leaders and topics that change
+
+
+def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_all():
+    member = eager(instance_id="i")
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    members = (("m", Subscription(("t",))), ("n", Subscription(("u",))))
+    answer = joined(3, *members, leader="m", skip_assignment=True)
+    assert member.step(Answered(2, answer), at(0)) == [Send(3, syncs(3, instance_id="i"), PARKED_MS)]
+    assert member.step(Answered(3, synced(0, 1)), at(0)) == [LookUp(4, ("t",))]
+    assert member.step(Known(4, (SEEN,)), at(0)) == [Offer(1, (P0, P1), (), (P0, P1)), LookUp(5, ("t", "u"))]
+    member.step(Known(5, (SEEN,)), at(0))
+    member.step(Adopted(1, (P0, P1)), at(0))
+    assert member.wake_at() == 3_000
+    changed = member.step(Tick(), at(300_000))[0]
+    assert changed == LookUp(6, ("t", "u"))
+    assert member.step(Known(6, (SEEN, SeenTopic("u", U, 1))), at(300_001)) == [Offer(1, (), (P0, P1), ())]
+
+
+def test_a_leader_whose_topic_grows_wants_a_new_generation():
+    member = cooperative(metadata_interval_ms=1_000)
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
+    member.step(Known(3, (SEEN,)), at(0))
+    member.step(Answered(4, synced(0, 1, 2, 3)), at(0))
+    member.step(Known(5, (SEEN,)), at(0))
+    member.step(Adopted(1, (P0, P1, P2, P3)), at(0))
+    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
+    assert member.step(Known(6, (SEEN,)), at(1_001)) == []
+    assert member.step(Tick(), at(2_001)) == [LookUp(7, ("t",))]
+    (send,) = member.step(Known(7, (SEEN._replace(partitions=6),)), at(2_002))
+    assert send == Send(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
+
+
+def test_a_topic_that_was_made_again_is_another_one():
+    member = in_group(eager(metadata_interval_ms=1_000), 0)
+    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
+    again = IdPartition(U, 0)
+    assert member.step(Known(6, (SeenTopic("t", U, 4),)), at(1_001)) == [Offer(1, (again,), (P0,), (again,))]
+
+
+def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1)), at(0))
+    member.step(Answered(3, synced(0)), at(0))
+    assert member.step(Known(4, ()), at(0)) == [Offer(1, (), (), ())]
+    assert member.step(Tick(), at(1_000)) == [LookUp(5, ("t",))]
+    assert member.step(Known(5, (SEEN,)), at(1_001)) == [Offer(1, (P0,), (), (P0,))]
