@@ -216,7 +216,7 @@ class Coordinators:
 def stored(partition: Partition, since: int = 0) -> Iterable[tuple[Record, int]]:
     """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out.
 
-    since: the offset of a batch's first record, or below the log's start; what stands before it is left out.
+    since: what stands before this offset is left out; it may be below the log's start, or in a batch that was cleaned.
 
     Damaged, with the place, for a record that cannot be read: to go on without it would be to forget a commit or an epoch.
     """
@@ -226,7 +226,7 @@ def stored(partition: Partition, since: int = 0) -> Iterable[tuple[Record, int]]
             offset = int.from_bytes(view[:8], "big")
             for stood in decode_batch(view):
                 offset = stood.offset
-                key = None if stood.key is None else decode_key(stood.key)
+                key = None if stood.key is None or offset < since else decode_key(stood.key)
                 if key is not None:
                     yield Record(key, None if stood.value is None else decode_value(key, stood.value)), offset
     except DecodeError as error:

@@ -14,6 +14,7 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Ticket
 from apportion.node import journal
 from apportion.node.broker import Address, Broker, Handler
+from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.handlers import admin, cluster, configs, fetch, offsets, produce, producer_ids
 from apportion.node.journal import Held, Journal
@@ -43,7 +44,7 @@ PRODUCERS_LOOKED_AT_MS = 600_000  # how often producers that have fallen silent 
 class Node:
     """One broker on one disk. `start` comes before the first `step`, and its flush before the first request."""
 
-    __slots__ = ("_broker", "_coordinators", "_out", "_told")
+    __slots__ = ("_broker", "_cleaner", "_coordinators", "_out", "_told")
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
         writes, waits = Journal(), Waits()
@@ -58,6 +59,7 @@ class Node:
             waits=waits,
             deadlines=Deadlines(),
         )
+        self._cleaner = Cleaner(self._broker.deadlines, writes)
         self._coordinators = Coordinators(self._broker, self._say)
         self._told = catalog.topics
         self._out: list[Any] = []
@@ -89,7 +91,7 @@ class Node:
                 if answer is not None:
                     self._say(max(answer.mark, self._broker.registry.mark), Held(event.ticket, answer.body, event))
         elif type(event) is Flushed:
-            self._flushed(event.mark)
+            self._flushed(event.mark, now)
         elif type(event) is FlushFailed:
             self._flush_failed(event, now)
         elif type(event) is Gone:
@@ -172,6 +174,7 @@ class Node:
         if broker.waits.ripe:
             self._look_again(now)
         self._out += self._coordinators.notes()
+        self._out += self._cleaner.notes()
         flush = None if FLUSH in broker.deadlines else broker.journal.flush_or_none()
         if flush is not None:
             self._out.append(flush)
@@ -206,6 +209,8 @@ class Node:
                 self._coordinators.tick(key[1], now)
             elif key[0] == "fetch":
                 self._answer_fetch(key[1], fetch.Haul(broker, broker.waits.asked(key[1])))
+            elif key == CLEANING:
+                self._cleaner.go_on(now)
             elif key != FLUSH:
                 for partition in broker.partitions:
                     partition.producers.forget_before(now.wall_ms - broker.settings.producer_id_expiration_ms)
@@ -216,12 +221,14 @@ class Node:
             self._stop_waiting(ticket)
         self._coordinators.gone(event, now)
 
-    def _flushed(self, mark: int) -> None:
+    def _flushed(self, mark: int, now: Instant) -> None:
         """What was written is visible, and the answers that waited for it leave."""
         settled, answers = self._broker.journal.flushed(mark)
         for writer in settled:
             if type(writer) is Partition:
                 self._broker.waits.changed((writer.topic.id, writer.index))
+                self._cleaner.look_at(writer, now)
+        self._cleaner.flushed(mark, now)
         for held in answers:
             self._send(held)
 
@@ -230,6 +237,7 @@ class Node:
         self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
         if self._broker.journal.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_AGAIN_MS)
+        self._cleaner.flush_failed()
         lost, answers = self._broker.journal.failed()
         for held in answers:
             self._send(held if held.asked is None else held._replace(body=refusal(held.asked, Code.KAFKA_STORAGE_ERROR)))

@@ -52,6 +52,8 @@ def cleaning(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterator
     """
     last: dict[bytes | None, int] = {}
     segments = yield from _survey(log.closed_segments(before_offset), last)
+    if not segments:
+        return
 
     def keeps(record: Record) -> bool:
         if record.key is None or last.get(record.key, record.offset) > record.offset:

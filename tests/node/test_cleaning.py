@@ -1,0 +1,211 @@
+"""The logs of groups are cleaned while the broker serves: they stay small, and nobody can tell."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import Code
+from apportion.machine import Note
+from apportion.node import cleaning
+from apportion.store.disk import DiskError
+from apportion.wire.batch import decode_batch, split_batches
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+SMALL = {"offsets.topic.segment.bytes": 2000, "offsets.topic.num.partitions": 1}
+OFFSETS = "__consumer_offsets"
+DAY_MS = 86_400_000
+
+
+def commit(group_id, offset):
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return OffsetCommitRequest(group_id=group_id, topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),))
+
+
+def committed(play, group_id):
+    asked = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
+    topics = play.call(asked, 9).groups[0].topics
+    return topics[0].partitions[0].committed_offset if topics else None
+
+
+def log_of(play):
+    [partition] = [each for each in play.node.partitions() if each.topic.name == OFFSETS]
+    return partition.log
+
+
+def records(play):
+    """Offset, key and value of all that a client reads of the log."""
+    found, offset = [], 0
+    while views := list(split_batches(play.call(play.fetch(OFFSETS, offset), 12).responses[0].partitions[0].records)):
+        for view in views:
+            found += [record for record in decode_batch(view) if record.offset >= offset]
+        last = views[-1]
+        offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
+    return found
+
+
+def last_of_each_key(found):
+    return {record.key: (record.offset, record.value) for record in found}
+
+
+def clean(play):
+    """Time passes until no cleaning is under way."""
+    for _ in range(1000):
+        play.sleep(cleaning.PAUSE_MS)
+        play.flush()
+    assert not any(name.endswith(".cleaned") for name in files(play))
+
+
+def files(play):
+    [topic] = [topic for topic in play.node.topics if topic.name == OFFSETS]
+    return play.disk.list_dir(f"topics/{topic.id.hex()}/{OFFSETS}-0")
+
+
+@pytest.fixture
+def busy(kit):
+    """A broker with a group that has committed a hundred times, and one that has once; everything is on the disk."""
+    play = kit.Play(**SMALL)
+    play.fetch = kit.fetch
+    play.create("t")
+    play.call(commit("rare", 7), 9)
+    for offset in range(100):
+        play.call(commit("busy", offset), 9)
+    return play
+
+
+def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy):
+    before, size_bytes, end = records(busy), log_of(busy).size_bytes, log_of(busy).next_offset
+    clean(busy)
+    after = records(busy)
+    assert last_of_each_key(after) == last_of_each_key(before)
+    assert (len(before), len(after) < 25) == (101, True)
+    assert log_of(busy).size_bytes < size_bytes / 4
+    assert (log_of(busy).start_offset, log_of(busy).next_offset) == (0, end)
+    assert [(note.level, note.text.partition(":")[0]) for note in busy.notes] == [("info", f"{OFFSETS}-0 was cleaned")]
+    again = busy.crash()
+    assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
+
+
+def test_a_log_at_rest_is_left_alone(busy):
+    clean(busy)
+    notes, names = list(busy.notes), files(busy)
+    clean(busy)
+    assert (busy.notes, files(busy)) == (notes, names)
+    assert cleaning.CLEANING not in busy.node._broker.deadlines
+    for offset in range(3):
+        busy.call(commit("busy", offset), 9)
+    clean(busy)
+    assert (busy.notes, files(busy)) == (notes, names)
+
+
+def test_a_start_cleans_what_was_written_before_it(busy):
+    again = busy.crash()
+    assert len([name for name in files(again) if name.endswith(".log")]) > 4
+    clean(again)
+    assert len([name for name in files(again) if name.endswith(".log")]) == 2
+    assert (committed(again.crash(), "busy"), committed(again, "rare")) == (99, 7)
+
+
+def test_the_records_of_deleted_groups_go_after_a_day(busy):
+    assert busy.call(DeleteGroupsRequest(groups_names=("rare",))).results[0].error_code == Code.NONE
+    tombstones = {record.key for record in records(busy) if record.value is None}
+    assert len(tombstones) == 1
+    for after_ms, stands in ((0, True), (DAY_MS, False)):
+        busy.sleep(after_ms)
+        for offset in range(100):
+            busy.call(commit("busy", offset), 9)
+        clean(busy)
+        assert (tombstones <= {record.key for record in records(busy)}) is stands
+    assert committed(busy.crash(), "rare") is None
+
+
+@pytest.mark.parametrize("flushes", range(4))
+@pytest.mark.parametrize("tear_bytes", [None, 0, 10_000])
+def test_a_crash_or_a_refused_flush_in_a_cleaning_costs_nothing(busy, flushes, tear_bytes):
+    for _ in range(flushes):
+        busy.sleep(100)
+        if busy.pending:
+            busy.flush_once()
+    busy.sleep(100)
+    again = busy.crash(tear_bytes)
+    again.fetch = busy.fetch
+    assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
+    if busy.pending:
+        busy.fail_flush()
+        assert (committed(busy, "busy"), committed(busy, "rare")) == (99, 7)
+    for play in (again, busy):
+        play.call(commit("busy", 1000), 9)
+        clean(play)
+        assert log_of(play).size_bytes < 3000
+        assert not log_of(play).has_leftovers
+        later = play.crash()
+        assert (committed(later, "busy"), committed(later, "rare")) == (1000, 7)
+
+
+happenings = st.sampled_from(["sleep", "sleep", "flush", "flush", "flush", "fail", "crash", "torn crash"])
+chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenings, max_size=5))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(chapters, min_size=25, max_size=40))
+def test_no_commit_is_lost_whatever_befalls_a_cleaning(kit, story):
+    play = kit.Play(**{"offsets.topic.segment.bytes": 150, "offsets.topic.num.partitions": 1})
+    play.create("t")
+    last, told, asked = 0, {"a": 0, "b": 0}, {}
+    for group, count, happens in story:
+        for _ in range(count):
+            last += 1
+            asked[play.ask(commit(group, last), 9)] = group, last
+        for what in happens:
+            if what == "sleep":
+                play.sleep(cleaning.PAUSE_MS)
+            elif "crash" in what:
+                play = play.crash(None if what == "crash" else 100_000)
+                asked.clear()
+            elif play.pending:
+                play.flush_once() if what == "flush" else play.fail_flush()
+            for ticket in [ticket for ticket in asked if ticket in play.answers]:
+                group_id, offset = asked.pop(ticket)
+                if play.answers[ticket].topics[0].partitions[0].error_code == Code.NONE:
+                    told[group_id] = offset
+    again = play.crash()
+    for group_id, offset in told.items():
+        assert offset <= (committed(again, group_id) or 0) <= last
+    for _ in range(20):
+        again.sleep(cleaning.PAUSE_MS)
+        again.flush()
+    assert [note for note in again.notes if note.level != "info"] == []
+    assert not log_of(again).has_leftovers
+    assert {group_id: committed(again, group_id) for group_id in told} == {
+        group_id: committed(again.crash(), group_id) for group_id in told
+    }
+
+
+def test_a_full_disk_puts_a_cleaning_off(busy, monkeypatch):
+    busy.disk.room_bytes = 0
+    busy.sleep(100)
+    [note] = busy.notes
+    assert (note.level, note.text.startswith(f"{OFFSETS}-0 is not cleaned for now: cannot append")) == ("warning", True)
+    busy.disk.room_bytes = None
+    busy.sleep(cleaning.AGAIN_MS - 200)
+    assert busy.notes == [note]
+    clean(busy)
+    assert [note.level for note in busy.notes] == ["warning", "info"]
+
+
+def test_a_damaged_log_is_said_once_and_not_cleaned(busy):
+    segment = log_of(busy).closed_segments(1000)[1]
+    busy.disk.append(segment.path, 100, b"\xff")
+    clean(busy)
+    clean(busy)
+    [note] = busy.notes
+    assert note == Note("error", note.text)
+    assert note.text.startswith(f"{OFFSETS}-0 cannot be cleaned: topics/")
+    assert committed(busy, "busy") == 99
+    with pytest.raises(DiskError):
+        busy.disk.view(segment.path.replace(".log", ".cleaned"), 0, 1)
