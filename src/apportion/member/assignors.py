@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from apportion.assign.racks import range_by_rack
 from apportion.assign.range import range_assignment
 from apportion.assign.roundrobin import roundrobin_assignment
 from apportion.assign.sticky import cooperative_sticky, sticky
@@ -54,9 +55,12 @@ class Range(Assignor):
     name = "range"
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """Kafka's ranges."""
+        """Kafka's ranges; near their members where racks are known, in the same sizes."""
         group = Numbering(cluster, members)
-        return group.given(range_assignment(group.starts, group.subscriptions))
+        racks = group.racks_or_none(cluster)
+        if racks is None:
+            return group.given(range_assignment(group.starts, group.subscriptions))
+        return group.given(range_by_rack(group.starts, group.subscriptions, racks))
 
 
 class RoundRobin(Assignor):

@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from apportion.assign.claims import Claims
+from apportion.assign.racks import Racks
 from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
 from apportion.member.assigning import Cluster, Given, Subscription, TopicParts
 
@@ -54,6 +55,23 @@ class Numbering:
         member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
         partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)
         return Claims(member_starts, partitions, np.array(generations, np.int32))
+
+    def racks_or_none(self, cluster: Cluster) -> Racks | None:
+        """Where members and replicas are; None where no member says it."""
+        if not any(said.rack_id for said in self._said):
+            return None
+        number_of: dict[str, int] = {}
+        rack_of = [number_of.setdefault(said.rack_id, len(number_of)) if said.rack_id else -1 for said in self._said]
+        replicas = [
+            (start + number, number_of.setdefault(rack, len(number_of)))
+            for start, size, name in zip(self.starts.tolist(), self.sizes.tolist(), self.topics, strict=False)
+            for number, racks in enumerate(cluster[name].racks[:size])
+            for rack in racks
+        ]
+        matches = np.zeros((int(self.starts[-1]), len(number_of)), np.bool_)
+        for place, rack in replicas:
+            matches[place, rack] = True
+        return Racks(np.array(rack_of, np.int32), matches)
 
     def given(self, owner: Vector) -> dict[str, Given]:
         """The owner vector as what each member gets, topics by name and partitions ascending."""
