@@ -61,7 +61,7 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     for topics in _alike(starts, subscribers):
         theirs = subscribers.members[subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]]
         cut = Cut(theirs, int(starts[topics[0] + 1] - starts[topics[0]]))
-        near = np.all(np.stack([racks.replicas[starts[topic] : starts[topic + 1]] for topic in topics]), axis=0)
+        near: Matches = np.asarray(np.stack([racks.replicas[starts[topic] : starts[topic + 1]] for topic in topics]).all(axis=0))
         if len(topics) > 1 and (racks.members[theirs] >= 0).any():
             _match_by_partition(cut, near, racks.members)
         elif chosen[topics[0]]:
@@ -76,7 +76,7 @@ def _has_a_choice(topic: int, starts: Vector, subscribers: Subscribers, racks: R
     """Some subscriber is near to some replica of the topic, and not every partition is in all of the topic's racks."""
     near = racks.replicas[starts[topic] : starts[topic + 1]]
     of_members = racks.members[subscribers.members[subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]]]
-    anywhere = near.any(axis=0)
+    anywhere: Matches = np.asarray(near.any(axis=0))
     return bool(anywhere[of_members[of_members >= 0]].any() and (near != anywhere).any())
 
 
