@@ -1,0 +1,71 @@
+"""Offsets that nobody needs any more, and groups of which nothing is left: looked for every now and then, a share in each step.
+
+An offset goes when it was needed last `offsets.retention.minutes` ago; since when, the group says (`unneeded_since_ms`), and where
+there is no group, since its commit. One that was committed with a time to live goes at that time, unless it is needed. Deadlines
+count monotonic time, ages wall time. Source: Kafka 4.3's OffsetExpirationCondition, and KIP-211.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from apportion.coord import records
+from apportion.coord.group import Group
+from apportion.coord.turn import Turn
+from apportion.deadlines import Key
+from apportion.wire.messages.group_records import OffsetCommitValue
+
+RETENTION = "retention"
+LOOKED_AT = 2_000
+"""After so many offsets, or tombstones, a step ends and the next one goes on. A group is looked at as a whole."""
+MINUTE_MS = 60_000
+
+
+def arm(turn: Turn) -> None:
+    """The next look is due after the usual interval."""
+    turn.deadlines.arm((RETENTION,), turn.now.mono_ms + turn.settings.offsets_retention_check_interval_ms)
+
+
+def look(turn: Turn, key: Key) -> None:
+    """What nobody needs is forgotten, in the groups that the key names behind its kind; in all, if it names none."""
+    group_ids: tuple[str, ...] = key[1] if len(key) > 1 else tuple({**turn.ledger.groups, **turn.ledger.offsets})
+    left = LOOKED_AT
+    for number, group_id in enumerate(group_ids):
+        if left <= 0:
+            turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
+            return
+        left -= 1 + sum(map(len, turn.ledger.offsets.get(group_id, {}).values()))
+        if not _forget_what_expired(turn, group_id):
+            turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
+            return
+    arm(turn)
+
+
+def _forget_what_expired(turn: Turn, group_id: str) -> bool:
+    """Offsets of the group that have expired are gone, and with the last of them the group; False if there may be more."""
+    expired = list(islice(_expired(turn, group_id), LOOKED_AT))
+    for topic, partition in expired:
+        turn.emit(records.offset(group_id, topic, partition, None))
+    if len(expired) == LOOKED_AT:
+        return False
+    group = turn.ledger.groups.get(group_id)
+    if group is not None and group.is_empty() and group_id not in turn.ledger.offsets:
+        turn.emit_all(group.tombstones())
+    return True
+
+
+def _expired(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
+    """Topic and partition of every offset of the group that has expired, in order."""
+    group = turn.ledger.groups.get(group_id)
+    for topic, partitions in sorted(turn.ledger.offsets.get(group_id, {}).items()):
+        for partition, value in sorted(partitions.items()):
+            if _has_expired(turn, group, topic, value):
+                yield topic, partition
+
+
+def _has_expired(turn: Turn, group: Group | None, topic: str, value: OffsetCommitValue) -> bool:
+    since_ms = value.commit_timestamp if group is None else group.unneeded_since_ms(topic, value.commit_timestamp)
+    if since_ms is None:
+        return False
+    if value.expire_timestamp >= 0:
+        return turn.now.wall_ms >= value.expire_timestamp
+    return turn.now.wall_ms - since_ms >= turn.settings.offsets_retention_minutes * MINUTE_MS
