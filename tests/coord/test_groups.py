@@ -129,7 +129,7 @@ def test_a_crash_alone_bumps_no_epoch():
 
 def test_most_votes_choose_the_assignor_and_the_first_configured_one_wins_a_tie():
     world = World(GroupSettings(group_consumer_assignors=("range", "uniform")))
-    group = world.shard.ledger.group("g")
+    group = world.shard.ledger.incremental("g")
     configured = ("range", "uniform")
     chosen = []
     for member_id, assignor in (("a", None), ("b", "uniform"), ("c", "range"), ("d", "uniform")):

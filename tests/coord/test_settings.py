@@ -19,6 +19,13 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster():
         "group_consumer_max_heartbeat_interval_ms": 15_000,
         "group_consumer_max_size": 2**31 - 1,
         "group_consumer_assignors": ("uniform", "range"),
+        "group_consumer_migration_policy": "bidirectional",
+        "group_min_session_timeout_ms": 6_000,
+        "group_max_session_timeout_ms": 1_800_000,
+        "group_initial_rebalance_delay_ms": 0,  # Kafka: 3 s, but 0 in the server.properties that it ships
+        "group_max_size": 2**31 - 1,
+        "offsets_retention_minutes": 10_080,
+        "offsets_retention_check_interval_ms": 600_000,
         "offset_metadata_max_bytes": 4_096,
         "apportion_consumer_unsettled_heartbeat_interval_ms": 500,  # ours
     }
@@ -34,6 +41,12 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster():
         ("group_consumer_min_heartbeat_interval_ms", 1),
         ("group_consumer_max_heartbeat_interval_ms", 1),
         ("group_consumer_max_size", 1),
+        ("group_min_session_timeout_ms", 1),
+        ("group_max_session_timeout_ms", 1),
+        ("group_initial_rebalance_delay_ms", 0),
+        ("group_max_size", 1),
+        ("offsets_retention_minutes", 1),
+        ("offsets_retention_check_interval_ms", 1),
         ("offset_metadata_max_bytes", 0),
         ("apportion_consumer_unsettled_heartbeat_interval_ms", 1),
     ],

@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from apportion.coord.records import Record
+from apportion.deadlines import Key
 from apportion.topics import TopicId
+
+ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""What may be done with a group where nobody is refused: read, describe, delete, describe and alter its configuration."""
 
 
 class CommitClaim(NamedTuple):
@@ -51,12 +55,24 @@ class Group(Protocol):
         """True where some member wants that topic."""
         ...
 
+    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
+        ...
+
     def check_commit(self, claim: CommitClaim) -> None:
         """Refuses a commit that the claimant may not make."""
         ...
 
     def check_fetch(self, claim: FetchClaim) -> None:
         """Refuses to show offsets to a claimant of another epoch."""
+        ...
+
+    def check_offset_deletion(self) -> None:
+        """Refuses to forget offsets of topics that the group may be reading."""
+        ...
+
+    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+        """The deadline that a commit of the member moves, and how many ms it is away then; None if a commit moves none."""
         ...
 
     def tombstones(self) -> Iterator[Record]:

@@ -72,6 +72,8 @@ def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
     known = [place for wish in wishes for place in wish.known()]
     fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _note_fits(turn, said))
     denial = _denial(turn.ledger, ask, fitting) if known else Code.NONE
+    if known and denial is Code.NONE:
+        _hear(turn, ask.body)
     answers = []
     for said, topic in wishes:
         codes = [_store(turn, ask, topic, partition, denial) for partition in said.partitions]
@@ -92,6 +94,14 @@ def _denial(ledger: Ledger, ask: Ask[OffsetCommitRequest], places: tuple[tuple[T
     except Refused as refusal:
         return refusal.code
     return Code.NONE
+
+
+def _hear(turn: Turn, body: OffsetCommitRequest) -> None:
+    """Where a commit is a sign of life, the member's session begins anew."""
+    group = turn.ledger.groups.get(body.group_id)
+    session = None if group is None else group.session_or_none(body.member_id)
+    if session is not None:
+        turn.deadlines.arm(session[0], turn.now.mono_ms + session[1])
 
 
 def check_claim(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
@@ -235,12 +245,15 @@ def _meant(topics: Topics, name: str, topic_id: TopicId, version: int) -> Topic 
 def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
     """The offsets are forgotten, but for topics that the group subscribes to.
 
-    Errors: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND; for one partition UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
+    Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition
+    UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
     """
     body = ask.body
     if not body.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
     group = turn.ledger.groups.get(body.group_id)
+    if group is not None:
+        group.check_offset_deletion()
     if group is None and body.group_id not in turn.ledger.offsets:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
     answers = []

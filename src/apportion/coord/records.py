@@ -19,6 +19,8 @@ from apportion.wire.messages.group_records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
     TopicPartitions,
@@ -49,6 +51,11 @@ def fits_a_key(text: str) -> bool:
 def offset(group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
     """The committed offset of one partition."""
     return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value)
+
+
+def classic_group(group_id: str, value: GroupMetadataValue | None) -> Record:
+    """A classic group as its last assignment left it."""
+    return Record(GroupMetadataKey(group=group_id), value)
 
 
 def member(group_id: str, member_id: str, said: ConsumerGroupMemberMetadataValue | None) -> Record:

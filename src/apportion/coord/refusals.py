@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from apportion.coord.classic.answers import not_joined
 from apportion.coord.turn import Ask
-from apportion.errors import Refused
+from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -12,6 +13,11 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.describe_groups import DescribedGroup as DescribedClassicGroup
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from apportion.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -27,6 +33,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 def refused_heartbeat(ask: Ask[ConsumerGroupHeartbeatRequest], refusal: Refused) -> ConsumerGroupHeartbeatResponse:
@@ -98,6 +105,34 @@ def refused_offset_deletion(ask: Ask[OffsetDeleteRequest], refusal: Refused) -> 
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
+def refused_join(ask: Ask[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
+    """No place in the next generation."""
+    return not_joined(refusal.code, ask.body.member_id, ask.version)
+
+
+def refused_sync(ask: Ask[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
+    """No assignment."""
+    return SyncGroupResponse(error_code=int(refusal.code))
+
+
+def refused_classic_heartbeat(ask: Ask[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
+    """A heartbeat that was not heard; while the coordinator loads nobody is to worry about that."""
+    is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
+    return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
+
+
+def refused_leave(ask: Ask[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
+    """Members that are still there."""
+    return LeaveGroupResponse(error_code=int(refusal.code))
+
+
+def refused_classic_describe(ask: Ask[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
+    """Groups that cannot be described, each with the reason."""
+    code, why = int(refusal.code), refusal.why if ask.version >= 6 else None
+    groups = (DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why) for group_id in ask.body.groups)
+    return DescribeGroupsResponse(groups=tuple(groups))
+
+
 REFUSALS: dict[type[Any], Callable[[Ask[Any], Refused], Any]] = {
     ConsumerGroupHeartbeatRequest: refused_heartbeat,
     ConsumerGroupDescribeRequest: refused_describe,
@@ -106,4 +141,9 @@ REFUSALS: dict[type[Any], Callable[[Ask[Any], Refused], Any]] = {
     OffsetCommitRequest: refused_commit,
     OffsetFetchRequest: refused_fetch,
     OffsetDeleteRequest: refused_offset_deletion,
+    JoinGroupRequest: refused_join,
+    SyncGroupRequest: refused_sync,
+    HeartbeatRequest: refused_classic_heartbeat,
+    LeaveGroupRequest: refused_leave,
+    DescribeGroupsRequest: refused_classic_describe,
 }

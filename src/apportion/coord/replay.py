@@ -4,8 +4,10 @@ A running shard and a recovering one call the same functions. A compacted log ma
 earlier, or without it; so no function demands a predecessor, and a conflicting claim is settled, never refused (KAFKA-19862).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.incremental.holds import NO_GRANTS
 from apportion.coord.incremental.reconcile import State
 from apportion.coord.incremental.state import IncrementalGroup, Member, Saved
@@ -20,6 +22,9 @@ from apportion.wire.messages.group_records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
@@ -31,15 +36,33 @@ class Ledger:
     __slots__ = ("groups", "offsets")
 
     def __init__(self) -> None:
-        self.groups: dict[str, IncrementalGroup] = {}
+        self.groups: dict[str, IncrementalGroup | ClassicGroup] = {}
         self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}  # group -> topic -> partition -> committed
 
-    def group(self, group_id: str) -> IncrementalGroup:
-        """The group of that id, new if there was none."""
+    def incremental(self, group_id: str) -> IncrementalGroup:
+        """The incremental group of that id, new if there was none; a classic one of that id is no more."""
         group = self.groups.get(group_id)
-        if group is None:
+        if not isinstance(group, IncrementalGroup):
             group = self.groups[group_id] = IncrementalGroup(group_id)
         return group
+
+    def incremental_or_none(self, group_id: str) -> IncrementalGroup | None:
+        """The group of that id, if it is an incremental one."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, IncrementalGroup) else None
+
+    def classic_or_none(self, group_id: str) -> ClassicGroup | None:
+        """The group of that id, if it is a classic one."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def incrementals(self) -> Iterator[IncrementalGroup]:
+        """Every incremental group."""
+        return (group for group in self.groups.values() if isinstance(group, IncrementalGroup))
+
+    def classics(self) -> Iterator[ClassicGroup]:
+        """Every classic group."""
+        return (group for group in self.groups.values() if isinstance(group, ClassicGroup))
 
 
 def apply_offset(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -56,19 +79,63 @@ def apply_offset(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue 
         ledger.offsets.pop(key.group, None)
 
 
+def apply_classic(ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+    """The last assignment left the classic group like that; without a value it is forgotten. An incremental one is no more.
+
+    What its members do now is left alone: `Shard.loaded` gives a group that was read its life.
+    """
+    group = ledger.classic_or_none(key.group)
+    if value is None:
+        if group is not None:
+            del ledger.groups[key.group]
+        return
+    if group is None:
+        ledger.groups.pop(key.group, None)
+        group = ledger.groups[key.group] = ClassicGroup(key.group)
+    group.saved = _kept(value)
+
+
+def _kept(value: GroupMetadataValue) -> GroupMetadataValue:
+    """The value without a view of the bytes that it was read from."""
+    if all(isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes) for member in value.members):
+        return value
+    members = (
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout,
+            session_timeout=member.session_timeout,
+            subscription=bytes(member.subscription),
+            assignment=bytes(member.assignment),
+        )
+        for member in value.members
+    )
+    return GroupMetadataValue(
+        protocol_type=value.protocol_type,
+        generation=value.generation,
+        protocol=value.protocol,
+        leader=value.leader,
+        current_state_timestamp=value.current_state_timestamp,
+        members=tuple(members),
+    )
+
+
 def apply_group(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
     """The group has that epoch; without a value the group is forgotten."""
     if value is None:
-        ledger.groups.pop(key.group_id, None)
+        if ledger.incremental_or_none(key.group_id) is not None:
+            del ledger.groups[key.group_id]
         return
-    saved = ledger.group(key.group_id).saved
+    saved = ledger.incremental(key.group_id).saved
     saved.epoch, saved.metadata_hash = value.epoch, value.metadata_hash
 
 
 def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
     """The member has said that; without a value it is gone, with all that it had."""
     if value is not None:
-        saved = ledger.group(key.group_id).saved
+        saved = ledger.incremental(key.group_id).saved
         member = _member(saved, key.member_id)
         _count_wishes(saved, member, -1)
         _forget_instance(saved, member)
@@ -77,7 +144,7 @@ def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: Con
         if value.instance_id is not None:
             saved.instances[value.instance_id] = member.member_id
         return
-    group = ledger.groups.get(key.group_id)
+    group = ledger.incremental_or_none(key.group_id)
     if group is None or key.member_id not in group.saved.members:
         return
     saved, member = group.saved, group.saved.members[key.member_id]
@@ -93,9 +160,9 @@ def apply_assignment_epoch(
 ) -> None:
     """The targets are for that epoch; without a value there are none."""
     if value is not None:
-        ledger.group(key.group_id).saved.assignment_epoch = value.assignment_epoch
-    elif key.group_id in ledger.groups:
-        ledger.groups[key.group_id].saved.assignment_epoch = -1
+        ledger.incremental(key.group_id).saved.assignment_epoch = value.assignment_epoch
+    elif (group := ledger.incremental_or_none(key.group_id)) is not None:
+        group.saved.assignment_epoch = -1
 
 
 def apply_target(
@@ -103,7 +170,7 @@ def apply_target(
 ) -> None:
     """The member shall have that; without a value, nothing."""
     if value is not None:
-        saved = ledger.group(key.group_id).saved
+        saved = ledger.incremental(key.group_id).saved
         _member(saved, key.member_id).target = saved.units.pack(value.topic_partitions)
     elif (member := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
         member.target = None
@@ -115,7 +182,7 @@ def apply_current(
     """The member has that; without a value, nothing, and it has been at no epoch."""
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
         return
-    saved = ledger.group(key.group_id).saved
+    saved = ledger.incremental(key.group_id).saved
     member = _member(saved, key.member_id)
     _count_settled(saved, member, -1)
     saved.holders.release(member.member_id, member.holds())
@@ -144,7 +211,7 @@ def _member(saved: Saved, member_id: str) -> Member:
 
 
 def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> Member | None:
-    group = ledger.groups.get(group_id)
+    group = ledger.incremental_or_none(group_id)
     return None if group is None else group.saved.members.get(member_id)
 
 

@@ -1,49 +1,78 @@
-"""One shard of the coordinator: a Machine for the groups whose id hashes to it, and the three tables that say what it can do.
+"""One shard of the coordinator: a Machine for the groups whose id hashes to it, and the tables that say what it can do.
 
-To add an API: its handler and a row in HANDLERS (and how it is refused, in `refusals.py`). To add a record: its `apply_*` and a
-row in APPLY. To add a kind of deadline: a function and a row in EXPIRIES. The shard never waits for the disk: it emits `Append`
-before the replies that depend on it, and whoever drives it keeps the order.
+To add an API: its handler and a row in HANDLERS, or, where the handler depends on the kind of the group, in BY_KIND (and how it is
+refused, in `refusals.py`). To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline: a function and a row in
+EXPIRIES. To add a kind of group: its rows in BY_KIND and AT_LOAD. The shard never waits for the disk: it emits `Append` before the
+replies that depend on it, and whoever drives it keeps the order.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
-from apportion.coord import consumer, offsets, replay, views
+from apportion.coord import consumer, convert, offsets, replay, views
+from apportion.coord.classic import describe, rebalance
+from apportion.coord.classic import expire as classic_expire
+from apportion.coord.classic.heartbeat import heartbeat
+from apportion.coord.classic.join import join
+from apportion.coord.classic.leave import leave
+from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
 from apportion.coord.incremental import expire
+from apportion.coord.incremental.state import IncrementalGroup
 from apportion.coord.records import Append, Record
 from apportion.coord.refusals import REFUSALS
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Action, Ask, Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Gone, Instant, Tick
+from apportion.machine import Arrived, Gone, Instant, Tick, Ticket
 from apportion.topics import Topics
 from apportion.wire.messages import group_records
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.messages.offset_delete import OffsetDeleteRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest
 
-__all__ = ["APPLY", "EXPIRIES", "HANDLERS", "Append", "Shard", "TopicsChanged"]
+__all__ = ["APPLY", "BY_KIND", "EXPIRIES", "HANDLERS", "Append", "Shard", "TopicsChanged"]
 
-HANDLERS: dict[type[Any], Callable[[Turn, Ask[Any]], None]] = {
-    ConsumerGroupHeartbeatRequest: consumer.beat,
+Handler = Callable[[Turn, Ask[Any]], None]
+
+HANDLERS: dict[type[Any], Handler] = {
     OffsetCommitRequest: offsets.commit,
     OffsetFetchRequest: offsets.fetch,
     OffsetDeleteRequest: offsets.delete,
     ConsumerGroupDescribeRequest: views.describe,
     ListGroupsRequest: views.list_groups,
+    DescribeGroupsRequest: describe.describe,
     DeleteGroupsRequest: views.delete_groups,
+}
+
+BY_KIND: dict[type[Any], dict[type[Any], Handler]] = {  # request -> kind of the group that it names (None's: no group) -> handler
+    ConsumerGroupHeartbeatRequest: {
+        NoneType: consumer.beat,
+        IncrementalGroup: consumer.beat,
+        ClassicGroup: convert.beat_classic,
+    },
+    JoinGroupRequest: {NoneType: join, ClassicGroup: join, IncrementalGroup: convert.join_incremental},
+    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: convert.unknown_here},
+    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: convert.unknown_here},
+    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: leave},
 }
 
 APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
     group_records.OffsetCommitKey: replay.apply_offset,
-    group_records.GroupMetadataKey: replay.apply_nothing,  # classic groups are not served yet
+    group_records.GroupMetadataKey: replay.apply_classic,
     group_records.ConsumerGroupMetadataKey: replay.apply_group,
     group_records.ConsumerGroupPartitionMetadataKey: replay.apply_nothing,  # Kafka 4.0's; a hash took its place
     group_records.ConsumerGroupMemberMetadataKey: replay.apply_member,
@@ -56,6 +85,14 @@ APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
 EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
     expire.SESSION: expire.session,
     expire.REBALANCE: expire.rebalance,
+    SESSION: classic_expire.session,
+    rebalance.JOIN: rebalance.join_is_due,
+    rebalance.SYNC: rebalance.sync_is_due,
+}
+
+AT_LOAD: dict[type[Any], Callable[[Turn, Any], None]] = {
+    IncrementalGroup: expire.rearm,
+    ClassicGroup: classic_expire.revive,
 }
 
 
@@ -72,13 +109,14 @@ Event = Arrived | Gone | Tick | TopicsChanged
 class Shard:
     """The coordinator of some groups. `replay` every stored record, then `loaded`; until then requests are told to wait."""
 
-    __slots__ = ("_deadlines", "_is_loaded", "ledger", "settings", "topics")
+    __slots__ = ("_deadlines", "_is_loaded", "_parked", "ledger", "settings", "topics")
 
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         self.settings = settings
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
+        self._parked: dict[Ticket, int] = {}  # tickets that somebody waits on -> the version of the request
         self._is_loaded = False
 
     def replay(self, record: Record, offset: int = -1) -> None:
@@ -89,9 +127,8 @@ class Shard:
         """The log has been read to its end: every member gets its full timeouts, and requests are answered from now on."""
         self._is_loaded = True
         turn = self._turn(now)
-        for group in self.ledger.groups.values():
-            for member in group.saved.members.values():
-                expire.rearm(turn, group, member)
+        for group in list(self.ledger.groups.values()):
+            AT_LOAD[group.__class__](turn, group)
         return turn.close()
 
     def wake_at(self) -> int | None:
@@ -109,8 +146,9 @@ class Shard:
                     EXPIRIES[key[0]](turn, key)
             case TopicsChanged(topics):
                 self._change_topics(turn, topics)
-            case Gone():
-                pass  # nobody is kept waiting here
+            case Gone(tickets):
+                for ticket in tickets:
+                    self._parked.pop(ticket, None)
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
@@ -119,7 +157,8 @@ class Shard:
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
-            HANDLERS[kind](turn, ask)
+            handler = HANDLERS.get(kind) or BY_KIND[kind][self.ledger.groups.get(event.request.group_id).__class__]
+            handler(turn, ask)
         except Refused as refusal:
             assert not turn.has_written, f"{kind.__name__} was refused after it had written: {refusal}"
             turn.reply(ask.ticket, REFUSALS[kind](ask, refusal))
@@ -133,4 +172,4 @@ class Shard:
                 offsets.forget_topic(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY)
+        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY, self._parked)

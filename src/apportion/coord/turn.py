@@ -30,7 +30,7 @@ class Turn:
     A reply stands behind every record that was emitted before it, so nobody is told what is not in the log first.
     """
 
-    __slots__ = ("_actions", "_apply", "_unlisted", "deadlines", "ledger", "now", "settings", "topics")
+    __slots__ = ("_actions", "_apply", "_parked", "_unlisted", "deadlines", "ledger", "now", "settings", "topics")
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class Turn:
         topics: Topics,
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
+        parked: dict[Ticket, int],
     ) -> None:
         self.ledger = ledger
         self.deadlines = deadlines
@@ -47,6 +48,7 @@ class Turn:
         self.topics = topics
         self.now = now
         self._apply = apply
+        self._parked = parked
         self._unlisted: list[Record] = []
         self._actions: list[Action] = []
 
@@ -69,6 +71,15 @@ class Turn:
         """The ticket is spent on `body`."""
         self._list_records()
         self._actions.append(Reply(ticket, body))
+
+    def park(self, ask: Ask[Any]) -> Ticket:
+        """The request waits for a later step. Its ticket is for the group to keep, and to `release` before it is spent."""
+        self._parked[ask.ticket] = ask.version
+        return ask.ticket
+
+    def release(self, ticket: Ticket | None) -> int | None:
+        """The version in which the parked ticket must be answered now; None if nobody waits for it any more."""
+        return None if ticket is None else self._parked.pop(ticket, None)
 
     def note(self, level: str, text: str) -> None:
         """The process's log will have this line."""

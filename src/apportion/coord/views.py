@@ -5,6 +5,7 @@ Versions: ConsumerGroupDescribe 0-1 (1 tells a member's kind), ListGroups 0-5 (4
 
 from collections.abc import Iterable
 
+from apportion.coord.group import ALL_OPERATIONS
 from apportion.coord.incremental.holds import Units
 from apportion.coord.incremental.state import IncrementalGroup, Member
 from apportion.coord.offsets import forget_group
@@ -20,9 +21,6 @@ from apportion.wire.messages.consumer_group_describe import (
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""What may be done with a group where nobody is refused: read, describe, delete, describe and alter its configuration."""
-
 NOT_ASKED = -(2**31)
 CONSUMER = 1
 
@@ -35,7 +33,7 @@ def describe(turn: Turn, ask: Ask[ConsumerGroupDescribeRequest]) -> None:
 
 
 def _described(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
-    group = turn.ledger.groups.get(group_id)
+    group = turn.ledger.incremental_or_none(group_id)
     if group is None:
         code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
         why = f"There is no consumer group {group_id}." if group_id else None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from apportion.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -27,6 +28,14 @@ def _described(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
     return [
         (group_id, ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=asked))
         for group_id in dict.fromkeys(request.group_ids)
+    ]
+
+
+def _described_classic(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
+    asked = request.include_authorized_operations
+    return [
+        (group_id, DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=asked))
+        for group_id in dict.fromkeys(request.groups)
     ]
 
 
@@ -58,6 +67,9 @@ def _join_listed(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
 SPLITS: dict[type, Split] = {
     ConsumerGroupDescribeRequest: Split(
         _described, lambda parts: ConsumerGroupDescribeResponse(groups=tuple(each for part in parts for each in part.groups))
+    ),
+    DescribeGroupsRequest: Split(
+        _described_classic, lambda parts: DescribeGroupsResponse(groups=tuple(each for part in parts for each in part.groups))
     ),
     DeleteGroupsRequest: Split(
         _deleted, lambda parts: DeleteGroupsResponse(results=tuple(each for part in parts for each in part.results))

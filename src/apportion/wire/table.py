@@ -25,9 +25,13 @@ from apportion.wire.messages import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     fetch,
     find_coordinator,
+    heartbeat,
     init_producer_id,
+    join_group,
+    leave_group,
     list_groups,
     list_offsets,
     metadata,
@@ -36,6 +40,7 @@ from apportion.wire.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
 )
 
 
@@ -84,6 +89,11 @@ APIS: dict[int, Api] = {
         _api(offset_commit),
         _api(offset_fetch),
         _api(find_coordinator),
+        _api(join_group),
+        _api(heartbeat),
+        _api(leave_group),
+        _api(sync_group),
+        _api(describe_groups),
         _api(list_groups),
         _api(api_versions),
         _api(create_topics),

@@ -27,10 +27,11 @@ def arm_rebalance(turn: Turn, group: IncrementalGroup, member: Member) -> None:
         turn.deadlines.disarm(key)
 
 
-def rearm(turn: Turn, group: IncrementalGroup, member: Member) -> None:
-    """After a recovery the member has a whole session from now, and as long again to give up what it must."""
-    arm_session(turn, group, member)
-    arm_rebalance(turn, group, member)
+def rearm(turn: Turn, group: IncrementalGroup) -> None:
+    """After a recovery every member has a whole session from now, and as long again to give up what it must."""
+    for member in group.saved.members.values():
+        arm_session(turn, group, member)
+        arm_rebalance(turn, group, member)
 
 
 def disarm(turn: Turn, group: IncrementalGroup, member: Member) -> None:
@@ -72,6 +73,6 @@ def rebalance(turn: Turn, key: Key) -> None:
 def _named(turn: Turn, key: Key) -> tuple[IncrementalGroup, Member] | None:
     """The group and the member of a deadline, if both are still there."""
     _, group_id, member_id = key
-    group = turn.ledger.groups.get(group_id)
+    group = turn.ledger.incremental_or_none(group_id)
     member = None if group is None else group.saved.members.get(member_id)
     return None if group is None or member is None else (group, member)

@@ -34,11 +34,11 @@ def heartbeat(turn: Turn, beat: Beat) -> Verdict:
 
     Errors: those of `fencing.admit`.
     """
-    group = turn.ledger.groups.get(beat.group_id)
+    group = turn.ledger.incremental_or_none(beat.group_id)
     owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.named(beat.owned)
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     has_changed_wishes = enroll(turn, beat, admission)
-    group = turn.ledger.groups[beat.group_id]
+    group = turn.ledger.incremental(beat.group_id)
     bump_if_it_mattered(turn, group, has_changed_wishes)
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
@@ -59,7 +59,7 @@ def enroll(turn: Turn, beat: Beat, admission: Admission) -> bool:
     before = () if known is None else known.said.subscribed_topic_names
     leaves_own_place = False
     if predecessor is not None:
-        leaves_own_place = beat.member_id in turn.ledger.groups[beat.group_id].saved.members
+        leaves_own_place = beat.member_id in turn.ledger.incremental(beat.group_id).saved.members
         take_over(turn, beat, predecessor, said)
     elif member is None or said is not member.said:
         turn.emit(records.member(beat.group_id, beat.member_id, said))
@@ -68,7 +68,7 @@ def enroll(turn: Turn, beat: Beat, admission: Admission) -> bool:
 
 def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMemberMetadataValue) -> None:
     """The member has the target and the hold of the static member that left its place open, and begins at epoch 0."""
-    group = turn.ledger.groups[beat.group_id]
+    group = turn.ledger.incremental(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
     hold = replace(predecessor.hold, epoch=0, previous_epoch=0)
@@ -120,7 +120,7 @@ def leave(turn: Turn, beat: Beat) -> None:
 
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. No epoch is compared.
     """
-    group = turn.ledger.groups.get(beat.group_id)
+    group = turn.ledger.incremental_or_none(beat.group_id)
     if group is None:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {beat.group_id}.")
     instance_id = beat.instance_id

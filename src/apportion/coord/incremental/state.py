@@ -11,6 +11,7 @@ from apportion.coord.incremental import fencing
 from apportion.coord.incremental.holds import NO_GRANTS, Grants, Holders, UnitArray, Units, as_parts
 from apportion.coord.incremental.reconcile import Hold, State
 from apportion.coord.records import Record
+from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.topics import Topics
 from apportion.wire.messages.group_records import (
@@ -155,6 +156,17 @@ class IncrementalGroup:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
         if member.epoch != claim.epoch:
             raise Refused(Code.STALE_MEMBER_EPOCH, f"Member {claim.member_id} is at epoch {member.epoch}, not {claim.epoch}.")
+
+    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
+        return None if self.subscribes_to(topic) else committed_ms
+
+    def check_offset_deletion(self) -> None:
+        """Nothing is refused: it is known which topics the members read."""
+
+    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+        """A commit is no heartbeat here."""
+        return None
 
     def tombstones(self) -> Iterator[Record]:
         """The records after which the group, which has no members, is forgotten."""

@@ -1,0 +1,1 @@
+"""Classic groups: a barrier machine. Everybody joins, one of them assigns, everybody takes its assignment home."""

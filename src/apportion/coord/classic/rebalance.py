@@ -1,0 +1,137 @@
+"""The barrier: a group prepares until everybody has joined or time is up, and then has a new generation.
+
+`prepare` opens the barrier, `complete_if_all_here` and the deadline JOIN close it. A group that was empty waits a while for others
+before its first generation (`group.initial.rebalance.delay.ms`), again each time somebody came, up to the rebalance timeout.
+"""
+
+from apportion.coord.classic.answers import refuse_sync, roll, tell_joined
+from apportion.coord.classic.state import SESSION, UNREAD, ClassicGroup, Member, State
+from apportion.coord.turn import Turn
+from apportion.deadlines import Key
+from apportion.errors import Code
+
+JOIN = "classic join"
+SYNC = "classic sync"
+"""The kinds of deadline of a whole group: everybody must have joined; everybody must have asked for its assignment."""
+
+
+def arm_session(turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
+    """The member has a whole session from now; `timeout_ms` where it is given another patience."""
+    wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+    turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
+
+
+def dismiss(turn: Turn, group: ClassicGroup, member: Member) -> None:
+    """The member is none any more, and nothing is due for it. What becomes of the others is for the caller to say."""
+    turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
+    group.live.remove(member)
+
+
+def prepare_or_complete(turn: Turn, group: ClassicGroup) -> None:
+    """The group, of which somebody is new, gone or of another mind, is on its way to a generation that knows it."""
+    if group.live.state is State.PREPARING:
+        complete_if_all_here(turn, group)
+    else:
+        prepare(turn, group)
+
+
+def prepare(turn: Turn, group: ClassicGroup) -> None:
+    """The group waits for everybody to join (again); members that wait for an assignment are sent to join too."""
+    live = group.live
+    if live.state is State.COMPLETING:
+        for member in live.members.values():
+            member.assignment = b""
+            refuse_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
+    live.pending_syncs.clear()
+    turn.deadlines.disarm((SYNC, group.group_id))
+    was_empty = live.state is State.EMPTY
+    live.move(State.PREPARING, turn.now.wall_ms)
+    if was_empty:
+        delay_ms = turn.settings.group_initial_rebalance_delay_ms
+        live.newcomers, live.initial_wait_ms = False, max(live.rebalance_timeout_ms() - delay_ms, 0)
+        _arm(turn, JOIN, group, delay_ms)
+    elif live.all_joined():
+        complete(turn, group)
+    else:
+        _arm(turn, JOIN, group, live.rebalance_timeout_ms())
+
+
+def complete_if_all_here(turn: Turn, group: ClassicGroup) -> None:
+    """A group that waits for nobody any more has a new generation; one that was empty waits for its time instead."""
+    live = group.live
+    if live.state is State.PREPARING and live.came_from is not State.EMPTY and live.all_joined():
+        complete(turn, group)
+
+
+def complete(turn: Turn, group: ClassicGroup) -> None:
+    """The group has a new generation of those who joined and of the static members, and each that waits is told.
+
+    Nobody left: the group is empty, and that is saved. Only static members that are away: they have another rebalance timeout.
+    """
+    live = group.live
+    turn.deadlines.disarm((JOIN, group.group_id))
+    for member in [each for each in live.members.values() if each.join is None and each.instance_id is None]:
+        dismiss(turn, group, member)
+    leader = live.members.get(live.leader or "")
+    if leader is None or leader.join is None:
+        leader = next((each for each in live.members.values() if each.join is not None), None)
+        if leader is None and live.members:
+            _arm(turn, JOIN, group, live.rebalance_timeout_ms())
+            return
+        live.leader = None if leader is None else leader.member_id
+    live.generation += 1
+    live.topics = UNREAD
+    if leader is None:
+        live.protocol = None
+        live.move(State.EMPTY, turn.now.wall_ms)
+        turn.emit(group.to_save())
+        return
+    live.protocol = live.elected()
+    live.move(State.COMPLETING, turn.now.wall_ms)
+    members = roll(live)
+    for member in live.members.values():
+        tell_joined(turn, live, member, members if member is leader else ())
+        member.is_new = False
+        arm_session(turn, group, member)
+        live.pending_syncs[member.member_id] = None
+    _arm(turn, SYNC, group, live.rebalance_timeout_ms())
+
+
+def synced(turn: Turn, group: ClassicGroup, member: Member) -> None:
+    """The member has asked for its assignment; once all have, nothing is due for the group."""
+    pending = group.live.pending_syncs
+    pending.pop(member.member_id, None)
+    if not pending:
+        turn.deadlines.disarm((SYNC, group.group_id))
+
+
+def join_is_due(turn: Turn, key: Key) -> None:
+    """Whoever has not joined by now is out; a group that was empty waits once more if somebody came meanwhile."""
+    group = turn.ledger.classic_or_none(key[1])
+    if group is None or group.live.state is not State.PREPARING:
+        return
+    live = group.live
+    if live.came_from is State.EMPTY and live.newcomers and live.initial_wait_ms:
+        delay_ms = turn.settings.group_initial_rebalance_delay_ms
+        wait_ms = min(delay_ms, live.initial_wait_ms)
+        live.newcomers, live.initial_wait_ms = False, max(live.initial_wait_ms - delay_ms, 0)
+        _arm(turn, JOIN, group, wait_ms)
+    else:
+        complete(turn, group)
+
+
+def sync_is_due(turn: Turn, key: Key) -> None:
+    """Whoever has not asked for its assignment by now is out, and the others join again."""
+    group = turn.ledger.classic_or_none(key[1])
+    if group is None or group.live.state not in (State.COMPLETING, State.STABLE):
+        return
+    late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
+    if late:
+        turn.note("info", f"group {group.group_id}: {len(late)} members did not ask for their assignment in time and are gone")
+        for member in late:
+            dismiss(turn, group, member)
+        prepare(turn, group)
+
+
+def _arm(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
+    turn.deadlines.arm((kind, group.group_id), turn.now.mono_ms + wait_ms)

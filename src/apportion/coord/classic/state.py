@@ -1,0 +1,372 @@
+"""What a classic group is: `saved`, the last generation that the log knows, and `live`, everything that its members do now.
+
+A group goes round in the circle of `NEXT`: somebody comes, leaves or changes its mind (Preparing), everybody has joined and the
+leader works (Completing), the leader has brought the assignment (Stable). A generation that nobody brought an assignment for is
+never saved, as in Kafka: after a crash the group stands where its last assignment left it. Counters beside the members answer the
+questions of one join without looking at the other members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TypeAlias
+
+from apportion.coord import records
+from apportion.coord.classic.vote import elect
+from apportion.coord.group import CommitClaim, FetchClaim
+from apportion.coord.records import Record
+from apportion.deadlines import Key
+from apportion.errors import Code, DecodeError, Refused
+from apportion.machine import Caller, Ticket
+from apportion.wire.consumer_protocol import decode
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.messages.group_records import GroupMetadataValue, MemberMetadata
+
+CONSUMER = "consumer"
+"""The protocol type whose subscriptions can be read here."""
+SESSION = "classic session"
+"""The kind of deadline at which a member that was silent is gone, and an id that was only handed out is void."""
+
+UNREAD: dict[str, None] = {}
+"""Stands for the topics of a generation until somebody asks for them."""
+
+Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
+"""What a member can speak, best first: names, and what it says in each."""
+
+
+class State(Enum):
+    """Where a group stands, by the names that Kafka's tools show."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+NEXT = {  # state -> the states that a group may go to from there
+    State.EMPTY: {State.PREPARING, State.DEAD},
+    State.PREPARING: {State.COMPLETING, State.EMPTY, State.DEAD},
+    State.COMPLETING: {State.STABLE, State.PREPARING, State.DEAD},
+    State.STABLE: {State.PREPARING, State.DEAD},
+    State.DEAD: set(),
+}
+
+
+class Member:
+    """One member: what it said, what it was assigned, and the tickets on which it waits.
+
+    is_new: it has not heard of any generation yet, so nothing but its own patience keeps it alive.
+    """
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "join",
+        "member_id",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "sync",
+    )
+
+    def __init__(self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = caller.client_id
+        self.client_host = caller.host
+        self.protocol_type = protocol_type
+        self.rebalance_timeout_ms = 0
+        self.session_timeout_ms = 0
+        self.protocols: Protocols = ()
+        self.assignment = b""
+        self.is_new = False
+        self.join: Ticket | None = None
+        self.sync: Ticket | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while the member is parked: it cannot heartbeat then."""
+        return self.join is not None or self.sync is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What the member says in that protocol; nothing if it does not speak it."""
+        return next((said for name, said in self.protocols if name == protocol), b"")
+
+
+class Live:
+    """What the members of a group do now. Its methods keep the counters true; who may do what is decided elsewhere."""
+
+    __slots__ = (
+        "came_from",
+        "generation",
+        "initial_wait_ms",
+        "instances",
+        "leader",
+        "members",
+        "newcomers",
+        "pending_joins",
+        "pending_syncs",
+        "protocol",
+        "protocol_type",
+        "since_ms",
+        "speakers",
+        "state",
+        "topics",
+        "waiting_joins",
+    )
+
+    def __init__(self) -> None:
+        self.state = State.EMPTY
+        self.came_from = State.DEAD
+        self.since_ms = -1  # the wall time of the last change of state
+        self.generation = 0
+        self.protocol_type = ""  # "" until a first member has one
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}  # in the order in which they joined
+        self.instances: dict[str, str] = {}  # instance id -> member id
+        self.pending_joins: dict[str, None] = {}  # ids that were handed out, oldest first, and have not joined yet
+        self.pending_syncs: dict[str, None] = {}  # members of this generation that have not asked for their assignment
+        self.speakers: dict[str, int] = {}  # protocol -> how many members speak it
+        self.waiting_joins = 0  # how many members wait for the next generation
+        self.newcomers = False  # somebody came since the initial wait was last looked at
+        self.initial_wait_ms = 0  # how much longer a group that was empty may be kept waiting
+        self.topics: dict[str, None] | None = UNREAD  # what this generation reads; None where nobody can know
+
+    def move(self, state: State, wall_ms: int) -> None:
+        """The group is in that state from now on."""
+        assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
+        self.came_from, self.state, self.since_ms = self.state, state, wall_ms
+
+    def add(self, member: Member) -> None:
+        """The member is one of the group; the first one gives the group its type, and leads."""
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self.pending_joins.pop(member.member_id, None)
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+        self._count(member, 1)
+
+    def remove(self, member: Member) -> None:
+        """The member is none any more; if it led, the one that has been here longest leads. Its tickets must be spent before."""
+        assert not member.is_waiting, f"{member.member_id} still waits"
+        del self.members[member.member_id]
+        self._count(member, -1)
+        if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
+            del self.instances[member.instance_id]
+        self.pending_syncs.pop(member.member_id, None)
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), None)
+
+    def replace(self, old: Member, new: Member) -> None:
+        """The new member has the old one's place, its part in the generation, and its leadership."""
+        led, owed_sync = self.leader == old.member_id, old.member_id in self.pending_syncs
+        self.remove(old)
+        self.add(new)
+        if led:
+            self.leader = new.member_id
+        if owed_sync:
+            self.pending_syncs[new.member_id] = None
+        self.topics = UNREAD
+
+    def say(self, member: Member, protocols: Protocols) -> None:
+        """The member, which is in the group, speaks these protocols."""
+        self._count(member, -1)
+        member.protocols = protocols
+        self._count(member, 1)
+
+    def park_join(self, member: Member, ticket: Ticket) -> Ticket | None:
+        """The member waits on `ticket` for the next generation; the ticket on which it had waited before, if it had."""
+        before, member.join = member.join, ticket
+        self.waiting_joins += before is None
+        return before
+
+    def unpark_join(self, member: Member) -> Ticket | None:
+        """The member does not wait for a generation any more; the ticket on which it did."""
+        ticket, member.join = member.join, None
+        self.waiting_joins -= ticket is not None
+        return ticket
+
+    def all_joined(self) -> bool:
+        """True where nobody is missing: every member waits, and no id that was handed out is still to come."""
+        return self.waiting_joins == len(self.members) and not self.pending_joins
+
+    def candidates(self) -> list[str]:
+        """The protocols that every member speaks."""
+        return [name for name, count in self.speakers.items() if count == len(self.members)]
+
+    def elected(self) -> str:
+        """The protocol that the members would choose now."""
+        return elect([name for name, _ in member.protocols] for member in self.members.values())
+
+    def rebalance_timeout_ms(self) -> int:
+        """How long everybody has to join: as long as the most patient member allows."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def _count(self, member: Member, step: int) -> None:
+        for name, _ in member.protocols:
+            count = self.speakers.get(name, 0) + step
+            if count:
+                self.speakers[name] = count
+            else:
+                del self.speakers[name]
+
+
+class ClassicGroup:
+    """One classic group. `saved` is what the log says; only `replay.apply_classic` writes it."""
+
+    __slots__ = ("group_id", "live", "saved")
+
+    type_name = "classic"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.saved: GroupMetadataValue | None = None
+        self.live = Live()
+
+    @property
+    def protocol_type(self) -> str:
+        """What the members are: consumer, connect..., and "" where there never was one."""
+        return self.live.protocol_type
+
+    def is_empty(self) -> bool:
+        """True where the group has no members."""
+        return self.live.state is State.EMPTY
+
+    def state_name(self) -> str:
+        """The state as Kafka's tools name it."""
+        return self.live.state.value
+
+    def subscribes_to(self, topic: str) -> bool:
+        """True where some member reads that topic, or may read it: nobody knows if a subscription cannot be read."""
+        live = self.live
+        if live.protocol_type != CONSUMER or not live.members:
+            return False
+        if live.topics is UNREAD:
+            live.topics = self._topics_or_none()
+        return live.topics is None or topic in live.topics
+
+    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is.
+
+        Without members that is since the last one went, where it is known who they were and when. With members only consumers
+        whose topics are known, and who are not on the way to another generation, can do without an offset.
+        """
+        live = self.live
+        if live.state is State.EMPTY:
+            return live.since_ms if live.protocol_type and live.since_ms >= 0 else committed_ms
+        if live.state is State.STABLE and live.protocol_type == CONSUMER and not self.subscribes_to(topic):
+            return committed_ms
+        return None
+
+    def check_commit(self, claim: CommitClaim) -> None:
+        """Refuses a commit that the claimant may not make.
+
+        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+        """
+        live = self.live
+        if claim.epoch < 0 and live.state is State.EMPTY:
+            return
+        if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
+            self.member_of(claim.member_id, claim.instance_id)
+            self.check_generation(claim.epoch)
+        elif live.state is not State.EMPTY:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has members, so only they may commit.")
+        if live.state is State.COMPLETING:
+            raise Refused(Code.REBALANCE_IN_PROGRESS)
+
+    def check_fetch(self, claim: FetchClaim) -> None:
+        """Nobody is refused: the classic protocol does not ask who reads offsets."""
+
+    def check_offset_deletion(self) -> None:
+        """Refuses to forget offsets of members whose topics nobody can know. Errors: NON_EMPTY_GROUP."""
+        if not self.is_empty() and self.live.protocol_type != CONSUMER:
+            raise Refused(Code.NON_EMPTY_GROUP)
+
+    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+        """The deadline that a commit of the member moves, and how many ms it is away then; None if a commit moves none."""
+        member = self.live.members.get(member_id)
+        if member is None or self.live.state not in (State.STABLE, State.PREPARING):
+            return None
+        return (SESSION, self.group_id, member_id), member.session_timeout_ms
+
+    def tombstones(self) -> Iterator[Record]:
+        """The records after which the group, which has no members, is forgotten."""
+        yield records.classic_group(self.group_id, None)
+
+    def member_of(self, member_id: str, instance_id: str | None) -> Member:
+        """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (its instance is another member now)."""
+        if instance_id is not None:
+            seated = self.live.instances.get(instance_id)
+            if seated is None:
+                raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no instance {instance_id!r}.")
+            if seated != member_id:
+                raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
+        member = self.live.members.get(member_id)
+        if member is None:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id!r}.")
+        return member
+
+    def check_generation(self, generation: int) -> None:
+        """Refuses who speaks of another generation. Errors: ILLEGAL_GENERATION."""
+        if generation != self.live.generation:
+            raise Refused(Code.ILLEGAL_GENERATION, f"Group {self.group_id} is at generation {self.live.generation}.")
+
+    def to_save(self) -> Record:
+        """The record that says what is live."""
+        live = self.live
+        value = GroupMetadataValue(
+            protocol_type=live.protocol_type,
+            generation=live.generation,
+            protocol=live.protocol,
+            leader=live.leader,
+            current_state_timestamp=live.since_ms,
+            members=tuple(
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(live.protocol),
+                    assignment=member.assignment,
+                )
+                for member in live.members.values()
+            ),
+        )
+        return records.classic_group(self.group_id, value)
+
+    def revive(self) -> None:
+        """What is live is what was saved, and nobody waits for anything."""
+        saved = self.saved
+        assert saved is not None, f"group {self.group_id} was never saved"
+        live = self.live = Live()
+        live.generation, live.protocol, live.since_ms = saved.generation, saved.protocol, saved.current_state_timestamp
+        for said in saved.members:
+            member = Member(said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type)
+            member.session_timeout_ms = said.session_timeout
+            member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
+            member.protocols = ((saved.protocol or "", bytes(said.subscription)),)
+            member.assignment = bytes(said.assignment)
+            live.add(member)
+        live.protocol_type, live.leader = saved.protocol_type, saved.leader
+        live.state = State.STABLE if live.members else State.EMPTY
+
+    def _topics_or_none(self) -> dict[str, None] | None:
+        """Every topic that a member reads in this generation; None where a subscription is none."""
+        live = self.live
+        try:
+            said = [decode(ConsumerProtocolSubscription, member.metadata(live.protocol))[1] for member in live.members.values()]
+        except DecodeError:
+            return None
+        return dict.fromkeys(topic for subscription in said for topic in subscription.topics)

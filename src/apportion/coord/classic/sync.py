@@ -1,0 +1,61 @@
+"""The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
+
+from apportion.coord.classic.answers import refuse_sync, synced, tell_synced
+from apportion.coord.classic.rebalance import arm_session
+from apportion.coord.classic.rebalance import synced as has_synced
+from apportion.coord.classic.seats import group_of
+from apportion.coord.classic.state import ClassicGroup, State
+from apportion.coord.turn import Ask, Turn
+from apportion.errors import Code, Refused
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+
+def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
+    """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
+
+    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+    """
+    body = ask.body
+    group = group_of(turn, body.group_id)
+    member = group.member_of(body.member_id, body.group_instance_id)
+    group.check_generation(body.generation_id)
+    live = group.live
+    check_protocol(group, body)
+    if live.state is State.PREPARING:
+        raise Refused(Code.REBALANCE_IN_PROGRESS)
+    has_synced(turn, group, member)
+    if live.state is State.STABLE:
+        arm_session(turn, group, member)
+        turn.reply(ask.ticket, synced(live, member))
+        return
+    refuse_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # it asked before on another connection
+    member.sync = turn.park(ask)
+    if live.leader == body.member_id:
+        settle(turn, group, body.assignments)
+
+
+def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
+    """Refuses a member that believes in another protocol than its generation's. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    live = group.live
+    if body.protocol_type not in (None, live.protocol_type) or body.protocol_name not in (None, live.protocol):
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol)."
+        )
+
+
+def settle(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignment, ...]) -> None:
+    """Every member has what the leader gave it (nothing where it gave nothing), which is saved, and all that wait are told.
+
+    What is given to strangers is left out.
+    """
+    live = group.live
+    assignments = {said.member_id: said.assignment for said in given}
+    for member in live.members.values():
+        member.assignment = bytes(assignments.get(member.member_id, b""))
+    live.move(State.STABLE, turn.now.wall_ms)
+    turn.emit(group.to_save())
+    for member in live.members.values():
+        if member.sync is not None:
+            tell_synced(turn, live, member)
+            arm_session(turn, group, member)
