@@ -1,0 +1,43 @@
+"""The worked example of docs/assignors.md is true: it is run here as it stands there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from apportion.member.assignors import Rebalance, Subscription, TopicShape, check_given
+from apportion.member.blobs import subscription_blob, subscription_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "assignors.md"
+
+
+@pytest.fixture(name="weighted", scope="module")
+def _weighted():
+    """The class `Weighted` of the page."""
+    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    exec(program, names)
+    return names["Weighted"]
+
+
+def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted):
+    cluster = {"t": TopicShape(8), "u": TopicShape(2)}
+    said = {
+        name: subscription_of(subscription_blob(Subscription(topics, weighted(weight).user_data(topics))))
+        for name, weight, topics in [("light", 1, ("t",)), ("heavy", 3, ("t",)), ("both", 4, ("u", "t"))]
+    }
+    answer = weighted().assign(cluster, said)
+    check_given(cluster, said, answer)
+    assert {name: [(topic, len(numbers)) for topic, numbers in given.partitions] for name, given in answer.items()} == {
+        "light": [("t", 1)],
+        "heavy": [("t", 3)],
+        "both": [("t", 4), ("u", 2)],
+    }
+    weighted().on_assignment(answer["light"], 1)
+    assert (weighted.name, weighted().rebalances) == ("weighted", (Rebalance.EAGER,))
+
+
+@pytest.mark.parametrize("user_data", [None, b"", b"-3", b"0", b"three", b"9" * 5000, b"\xff"])
+def test_it_takes_any_bytes(weighted, user_data):
+    answer = weighted().assign({"t": TopicShape(1)}, {"a": Subscription(("t",), user_data)})
+    assert answer["a"].partitions == (("t", (0,)),)
