@@ -1,6 +1,10 @@
 """The built-in assignors of classic groups, from subscriptions by name to what each member gets."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apportion.member.assignors import CLIENT_ASSIGNORS, Given, Range, RoundRobin, Subscription, TopicParts, TopicShape, by_topic
 
@@ -60,3 +64,31 @@ def test_names_are_ordered_as_java_orders_them(assignor):
 
 def test_partitions_are_grouped_by_topic_in_order_and_each_once():
     assert by_topic([("u", 1), ("t", 2), ("u", 0), ("u", 1)]) == (TopicParts("t", (2,)), TopicParts("u", (0, 1)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from("abcde"),
+        st.builds(
+            Subscription,
+            st.permutations("tuv").map(lambda topics: tuple(topics[:2])),
+            owned=st.lists(st.integers(0, 4), max_size=4).map(lambda numbers: (TopicParts("t", tuple(numbers)),)),
+            generation=st.integers(-1, 2),
+            rack_id=st.sampled_from([None, "r1", "r2"]),
+        ),
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_members_and_of_their_words_does_not_matter(members, random):
+    cluster = {"u": TopicShape(4), "v": TopicShape(2), "t": TopicShape(5, (("r1",), ("r2",), ("r1", "r2"), (), ("r2",)))}
+    shuffled = {
+        name: replace(
+            members[name],
+            topics=tuple(random.sample(members[name].topics, 2)),
+            owned=tuple(TopicParts(topic, (number,)) for topic, numbers in members[name].owned for number in reversed(numbers)),
+        )
+        for name in random.sample(sorted(members), len(members))
+    }
+    for assignor in CLIENT_ASSIGNORS.values():
+        assert assignor().assign(dict(sorted(cluster.items())), shuffled) == assignor().assign(cluster, members)
