@@ -1,6 +1,7 @@
 """What a member must live through on any broker: played against ours in tests/client and against a real Kafka in tests/kafka.
 
 Each scenario takes `bootstrap`, the address of a broker whose sessions last some seconds, and makes a topic and a group of its own.
+`membership` and `options` say which kind of member plays it: KIP-848 here, classic where a module has fixtures of its own.
 """
 
 import time
@@ -51,12 +52,30 @@ def group():
 
 
 @pytest.fixture
-def sessions(bootstrap, topic, group):
+def membership():
+    """Makes the settings of one session."""
+    return dict
+
+
+@pytest.fixture
+def options():
+    """The options of a Consumer."""
+    return {}
+
+
+@pytest.fixture
+def keeps():
+    """Whether members keep during a rebalance what stays with them; if not, they give back everything."""
+    return True
+
+
+@pytest.fixture
+def sessions(bootstrap, topic, group, membership):
     """Makes running sessions of the group, each with a cable of its own."""
     running = []
 
     def start(**settings):
-        session = Session(Cable(bootstrap), group, [topic.name], **settings)
+        session = Session(Cable(bootstrap), group, [topic.name], **membership(), **settings)
         session.start()
         running.append(session)
         return session
@@ -118,13 +137,13 @@ def test_a_member_joins_and_owns_everything_only_after_it_adopted(sessions, topi
     assert [event.what for event in session.history() if event.added] == ["offered", "adopted"]
 
 
-def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions):
+def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions, keeps):
     first = sessions()
     before = settled(first, 4)
     second = sessions()
     view = first.wait(lambda view: view.target != view.owned, PATIENT_MS)
-    assert len(view.target) == 2 and set(view.target) < set(before.owned)
-    assert len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
+    assert len(view.target) == (2 if keeps else 0) and set(view.target) < set(before.owned)
+    assert not keeps or len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
     settle_together(first, second, partitions=2)
     held = [*first.status().owned, *second.status().owned]
     assert sorted(held) == sorted(before.owned)
@@ -254,16 +273,16 @@ def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, 
     assert session.places(view.owned) == places_of(topic._replace(partitions=6))
 
 
-def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstrap, cluster, topic, group):
+def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstrap, options, cluster, topic, group):
     fill(cluster, topic, each=10)
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest") as consumer:
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:
         first = []
         for record in consumer:
             first.append(record)
             if len(first) == 25:
                 break
         consumer.commit()
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error") as consumer:
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options) as consumer:
         rest = []
         while len(rest) < 15:
             rest += consumer.poll(5_000)
@@ -275,7 +294,7 @@ def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstr
     assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (topic.name, 1_000, b"key", ())
 
 
-def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, cluster, topic, group):
+def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, options, topic, group, keeps):
     told = []
 
     def listener(who, what):
@@ -283,7 +302,7 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, cluster
 
     def consumer(who):
         callbacks = {name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")}
-        return apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **callbacks)
+        return apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **callbacks, **options)
 
     first = consumer("first")
     while len(first.assignment) < 4:
@@ -296,49 +315,55 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, cluster
     while len(first.assignment) < 4:
         first.poll(100)
     first.close()
-    assert told == [
-        ("first", "on_assigned", 4),
-        ("first", "on_revoked", 2),
-        ("second", "on_assigned", 2),
-        ("second", "on_revoked", 2),
-        ("first", "on_assigned", 2),
-        ("first", "on_revoked", 4),
-    ]
+    there, back = (2, 2) if keeps else (4, 4)
+    shared = [] if keeps else [("first", "on_assigned", 2), ("first", "on_revoked", 2)]
+    assert told[:2] == [("first", "on_assigned", 4), ("first", "on_revoked", there)]
+    assert sorted(told[2:]) == sorted(
+        [
+            *shared,
+            ("second", "on_assigned", 2),
+            ("second", "on_revoked", 2),
+            ("first", "on_assigned", back),
+            ("first", "on_revoked", 4),
+        ]
+    )
 
 
-def test_a_poll_without_time_still_gets_what_is_there(bootstrap, cluster, topic, group):
+def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
     fill(cluster, topic, each=3)
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest") as consumer:
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:
         while len(consumer.assignment) < 4:
             consumer.poll(100)
         consumer.commit(dict.fromkeys(consumer.assignment, 0))
-    with apportion.Consumer(bootstrap, group, topics=[topic.name]) as consumer:
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
         seen, deadline = 0, time.monotonic() + 30
         while seen < 12 and time.monotonic() < deadline:
             seen += len(consumer.poll(0))
     assert seen == 12
 
 
-def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootstrap, cluster, topic, group):
+def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootstrap, options, cluster, topic, group):
     fill(cluster, topic, each=3)
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", auto_commit=True) as consumer:
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", auto_commit=True, **options
+    ) as consumer:
         seen = 0
         while seen < 12:
             seen += len(consumer.poll(5_000))
     assert cluster.committed(group, places_of(topic)) == dict.fromkeys(places_of(topic), 3)
 
 
-def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(bootstrap, topic, group):
+def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(bootstrap, options, topic, group):
     with (
-        apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error") as consumer,
+        apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options) as consumer,
         pytest.raises(Refused, match="auto_offset_reset is 'error'"),
     ):
         for _ in range(100):
             consumer.poll(1_000)
 
 
-def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, topic, group):
-    with apportion.Consumer(bootstrap, group, topics=[topic.name]) as consumer:
+def test_offsets_can_be_committed_and_asked_for_by_name(bootstrap, options, topic, group):
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
         while not consumer.assignment:
             consumer.poll(100)
         consumer.commit({TopicPartition(topic.name, 1): 41})

@@ -3,6 +3,15 @@
 import pytest
 
 from apportion import Consumer
+from apportion.member.assigning import Rebalance
+from apportion.member.assignors import Range
+
+
+class OnlyCooperative(Range):
+    """It cannot do without partitions that stay."""
+
+    name = "only-cooperative"
+    rebalances = (Rebalance.COOPERATIVE,)
 
 
 @pytest.mark.parametrize(
@@ -16,6 +25,35 @@ from apportion import Consumer
         ({"max_poll_interval_ms": True}, "max_poll_interval_ms must be a positive whole number, not True"),
         ({"on_lost": 3}, "on_lost must be a function of the partitions, not 3"),
         ({"auto_commit_interval_ms": 100}, "auto_commit_interval_ms says nothing while auto_commit is off"),
+        ({"group_protocol": "generic"}, "group_protocol must be 'consumer' (KIP-848) or 'classic', not 'generic'"),
+        (
+            {"partition_assignment_strategy": "range"},
+            "strategy is for group_protocol='classic'; with 'consumer' the broker assigns: use server_assignor",
+        ),
+        ({"session_timeout_ms": 9_000}, "with 'consumer' the broker decides: set group.consumer.session.timeout.ms there"),
+        (
+            {"group_protocol": "classic", "server_assignor": "uniform"},
+            "with 'classic' the members assign: use partition_assignment_strategy",
+        ),
+        (
+            {"group_protocol": "classic", "session_timeout_ms": 6_000, "heartbeat_interval_ms": 6_000},
+            "heartbeat_interval_ms (6000) must be below session_timeout_ms (6000)",
+        ),
+        (
+            {"group_protocol": "classic", "partition_assignment_strategy": "stick"},
+            "there is no assignor 'stick': give one of range, roundrobin, sticky, cooperative-sticky, or an Assignor object",
+        ),
+        (
+            {"group_protocol": "classic", "partition_assignment_strategy": ("range", "sticky", "range")},
+            "assignor 'range' is named twice; a group votes for assignors by name, so name each once",
+        ),
+        ({"group_protocol": "classic", "partition_assignment_strategy": ()}, "a classic member needs an assignor"),
+        ({"group_protocol": "classic", "partition_assignment_strategy": Range}, "is no assignor: give a name, or an object"),
+        (
+            {"group_protocol": "classic", "partition_assignment_strategy": ("range", OnlyCooperative())},
+            "assignors range, only-cooperative have no way to rebalance in common "
+            "(range: eager; only-cooperative: cooperative); leave one out",
+        ),
     ],
 )
 def test_an_unclear_option_is_refused_with_the_remedy(options, sentence):

@@ -6,16 +6,15 @@ the iteration yields it; `commit` stores what was delivered, and nothing is comm
 """
 
 import logging
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from apportion.client.cluster import EARLIEST, LATEST, Cluster, Fetch
+from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
+from apportion.client.options import RESETS, checked, membership, topic_names
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.consumer import View
@@ -26,21 +25,6 @@ from apportion.wire.batch import Headers, decode_batch, read_header
 
 log = logging.getLogger("apportion.consumer")
 
-RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
-OPTIONS = {  # option -> default
-    "client_id": "apportion",
-    "instance_id": None,
-    "auto_offset_reset": "latest",
-    "auto_commit": False,
-    "auto_commit_interval_ms": 5_000,
-    "max_poll_interval_ms": 300_000,
-    "max_poll_records": 500,
-    "server_assignor": None,
-    "on_assigned": None,
-    "on_revoked": None,
-    "on_lost": None,
-}
-TOPIC_NAME = "[a-zA-Z0-9._-]{1,249}"
 FETCH_WAIT_MS = 250
 FOLLOW_MS = 5_000  # one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
 QUIET_COMMIT_MS = 5_000
@@ -61,10 +45,12 @@ class ConsumerRecord(NamedTuple):
 
 
 class Consumer:
-    """A member of a consumer group (KIP-848) that reads records. For one thread at a time.
+    """A member of a consumer group that reads records. For one thread at a time.
 
     bootstrap_servers: "host:port,host:port" or a list. topics: names; the group decides who reads which partitions.
     auto_offset_reset: "earliest", "latest" or "error", for a partition without a committed offset.
+    group_protocol: "consumer" (KIP-848: the broker assigns) or "classic" (the members do, by partition_assignment_strategy:
+    "range", "roundrobin", "sticky", "cooperative-sticky", or an Assignor of your own).
     instance_id: makes a static member: on close its place stays open for the next consumer with the same id.
     max_poll_interval_ms: the longest time between two polls, and for giving up a partition; then others take over.
     on_assigned, on_revoked, on_lost: called inside poll with the partitions that came, that must go (commit here), that are gone.
@@ -80,15 +66,7 @@ class Consumer:
         self._max_records: int = chosen["max_poll_records"]
         self._on: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
-        self._session = Session(
-            self._cluster,
-            group_id,
-            (),
-            instance_id=chosen["instance_id"],
-            server_assignor=chosen["server_assignor"],
-            rebalance_timeout_ms=chosen["max_poll_interval_ms"],
-            poll_limit_ms=chosen["max_poll_interval_ms"],
-        )
+        self._session = Session(self._cluster, group_id, (), **membership(chosen))
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
         self._touched_at = self._committed_at = time.monotonic()
         self._life = 0
@@ -117,12 +95,7 @@ class Consumer:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """The consumer reads these topics from now on, instead of what it read before."""
-        names = (topics,) if isinstance(topics, str) else tuple(topics)
-        if not names or not all(isinstance(name, str) and name for name in names):
-            raise ValueError(f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer")
-        for name in names:
-            if not re.fullmatch(TOPIC_NAME, name):
-                raise ValueError(f"{name!r} cannot be a topic: give a list of names of letters, digits, '.', '_' and '-'")
+        names = topic_names(topics)
         if self._closed:
             raise RuntimeError("this consumer is closed")
         if not self._started:
@@ -365,33 +338,13 @@ class Consumer:
         return Place(topic, known.id, partition)
 
 
-LOSING = (Code.UNKNOWN_MEMBER_ID, Code.STALE_MEMBER_EPOCH, Code.FENCED_MEMBER_EPOCH)  # the session will tell what comes of it
-
-
-def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option with its value; ValueError, one sentence, for one that is unknown or cannot be meant."""
-    if not isinstance(group_id, str) or not group_id.strip():
-        raise ValueError(f"group_id must be a name, not {group_id!r}: a consumer is always a member of a group")
-    for name in options:
-        if name not in OPTIONS:
-            near = get_close_matches(name, OPTIONS, 1)
-            raise ValueError(
-                f"unknown option {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"options are {', '.join(OPTIONS)}")
-            )
-    chosen = {**OPTIONS, **options}
-    if chosen["auto_offset_reset"] not in RESETS:
-        raise ValueError(f"auto_offset_reset must be one of {', '.join(RESETS)}, not {chosen['auto_offset_reset']!r}")
-    if not isinstance(chosen["auto_commit"], bool):
-        raise ValueError(f"auto_commit must be True or False, not {chosen['auto_commit']!r}")
-    for name in ("auto_commit_interval_ms", "max_poll_interval_ms", "max_poll_records"):
-        if type(chosen[name]) is not int or chosen[name] < 1:
-            raise ValueError(f"{name} must be a positive whole number, not {chosen[name]!r}")
-    for name in ("on_assigned", "on_revoked", "on_lost"):
-        if chosen[name] is not None and not callable(chosen[name]):
-            raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")
-    if "auto_commit_interval_ms" in options and not chosen["auto_commit"]:
-        raise ValueError("auto_commit_interval_ms says nothing while auto_commit is off; set auto_commit=True or leave it out")
-    return chosen
+LOSING = (  # the session will tell what comes of it
+    Code.UNKNOWN_MEMBER_ID,
+    Code.STALE_MEMBER_EPOCH,
+    Code.FENCED_MEMBER_EPOCH,
+    Code.ILLEGAL_GENERATION,
+    Code.REBALANCE_IN_PROGRESS,
+)
 
 
 def _named(places: Iterable[Place]) -> tuple[TopicPartition, ...]:

@@ -1,0 +1,309 @@
+"""What only classic members live through: assignors, leaders, static restarts, a change of protocol while the group lives.
+
+Played as scenarios.py is. Each takes `bootstrap`; sessions may last 6 s.
+"""
+
+import time
+from uuid import uuid4
+
+import pytest
+
+import apportion
+from apportion.client.cluster import Cluster, places_of
+from apportion.client.session import Session
+from apportion.errors import Code, Refused
+from apportion.member.assigning import Given, TopicParts
+from apportion.member.assignors import Range
+from apportion.member.commits import Membership
+from apportion.member.membership import State
+from apportion.member.strategy import strategy
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupResponse
+
+PATIENT_S = 60
+QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "metadata_interval_ms": 300}
+
+
+class Wire(Cluster):
+    """A cluster that remembers what was asked and answered."""
+
+    def __init__(self, bootstrap):
+        super().__init__(bootstrap)
+        self.heard = []
+
+    def call(self, request, **how):
+        answer = super().call(request, **how)
+        self.heard.append((request, answer))
+        return answer
+
+    def joins(self):
+        """The answers to JoinGroup that let the member in."""
+        return [answer for _, answer in self.heard if isinstance(answer, JoinGroupResponse) and not answer.error_code]
+
+
+@pytest.fixture
+def cluster(bootstrap):
+    with_wire = Cluster(bootstrap)
+    yield with_wire
+    with_wire.close()
+
+
+@pytest.fixture
+def topic(cluster):
+    return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
+
+
+@pytest.fixture
+def group():
+    return f"group-{uuid4().hex[:8]}"
+
+
+@pytest.fixture(params=["range", "cooperative-sticky"])
+def assignor(request):
+    """One that is eager and one that is not: for the scenarios of scenarios.py."""
+    return request.param
+
+
+@pytest.fixture
+def keeps(assignor):
+    """Whether the group rebalances cooperatively."""
+    return assignor == "cooperative-sticky"
+
+
+@pytest.fixture
+def membership(assignor):
+    """Makes the settings of one classic session."""
+    return lambda: {"protocol": "classic", "assignors": strategy(assignor), **QUICK}
+
+
+@pytest.fixture
+def options(assignor):
+    """The options of a classic Consumer."""
+    return {"group_protocol": "classic", "partition_assignment_strategy": assignor, "heartbeat_interval_ms": 200}
+
+
+@pytest.fixture
+def members(bootstrap, topic, group):
+    """Makes running sessions of the group: classic ones by their assignors, KIP-848 ones where none is named."""
+    running = []
+
+    def start(*assignors, **settings):
+        classic = {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
+        session = Session(Wire(bootstrap), group, [topic.name], **{**classic, **settings})
+        session.start()
+        running.append(session)
+        return session
+
+    yield start
+    for session in running:
+        session.leave(timeout_ms=2_000)
+        session.cluster.close()
+
+
+def follow(*sessions):
+    """One look at every session: what it is offered it adopts."""
+    for session in sessions:
+        view = session.status()
+        if view.target is not None and view.target != view.owned:
+            session.adopt(view.lives, view.target)
+
+
+def settle(sessions, *sizes, epochs=None):
+    """All follow until they hold so many partitions and are all of one generation; what they hold, by session."""
+    deadline = time.monotonic() + PATIENT_S
+    while time.monotonic() < deadline:
+        follow(*sessions)
+        views = [session.status() for session in sessions]
+        stable = all(view.state is State.STABLE and view.target == view.owned for view in views)
+        if stable and sorted(len(view.owned) for view in views) == sorted(sizes) and len({view.epoch for view in views}) == 1:
+            held = [partition for view in views for partition in view.owned]
+            assert len(held) == len(set(held)), "two own the same"
+            return [view.owned for view in views]
+        sessions[0].wait(lambda view: view.target is not None and view.target != view.owned, 20)
+    raise AssertionError([session.status() for session in sessions])
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_three_members_share_out_what_there_is_by_every_assignor(members, assignor):
+    crowd = [members(assignor)]
+    settle(crowd, 4)
+    crowd.append(members(assignor))
+    settle(crowd, 2, 2)
+    crowd.append(members(assignor))
+    settle(crowd, 2, 1, 1)
+    assert crowd.pop(0).leave()
+    settle(crowd, 2, 2)
+
+
+def test_a_sticky_group_moves_no_more_than_it_must(members):
+    crowd = [members("sticky"), members("sticky")]
+    before = settle(crowd, 2, 2)
+    third = members("sticky")
+    after = settle([*crowd, third], 2, 1, 1)
+    assert all(set(now) <= set(then) for now, then in zip(after[:2], before, strict=True))
+
+
+def test_a_cooperative_member_keeps_what_stays_with_it_in_use_all_the_time(members):
+    first = members("cooperative-sticky")
+    (before,) = settle([first], 4)
+    second = members("cooperative-sticky")
+    kept, _ = settle([first, second], 2, 2)
+    revoked = [event.revoked for event in first.history() if event.what == "adopted" and event.revoked]
+    assert revoked == [tuple(partition for partition in before if partition not in kept)]
+
+
+def test_a_group_that_all_can_only_do_eagerly_takes_the_assignor_that_all_have(members):
+    first, second = members("range", "cooperative-sticky"), members("sticky", "range")
+    settle([first, second], 2, 2)
+    assert [session.cluster.joins()[-1].protocol_name for session in (first, second)] == ["range", "range"]
+
+
+def test_a_member_without_an_assignor_in_common_is_refused(members):
+    settle([members("range")], 4)
+    stranger = members("sticky")
+    view = stranger.wait(lambda view: view.state is State.FATAL, 30_000)
+    assert view.error.startswith("INCONSISTENT_GROUP_PROTOCOL: ")
+
+
+def test_a_session_that_the_broker_does_not_allow_is_refused(members):
+    session = members("range", session_timeout_ms=10)
+    assert session.wait(lambda view: view.state is State.FATAL, 30_000).error.startswith("INVALID_SESSION_TIMEOUT: ")
+
+
+def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
+    first = members("range")
+    settle([first], 4)
+    old = first.status()
+    second = members("range")
+    settle([first, second], 2, 2)
+    place = places_of(topic)[0]
+    with pytest.raises(Refused) as refusal:
+        cluster.commit(group, {place: 1}, Membership(old.member_id, old.epoch), patience_ms=2_000)
+    assert refusal.value.code is Code.ILLEGAL_GENERATION
+    first.commit({place: 2})
+    assert cluster.committed(group, [place]) == {place: 2}
+
+
+def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(members, topic):
+    first = members("cooperative-sticky")
+    settle([first], 4)
+    place, crowd = places_of(topic)[0], [first]
+    for number in range(3):
+        crowd.append(members("cooperative-sticky"))
+        first.commit({place: number})
+        follow(*crowd)
+        first.commit({place: number + 10})
+    settle(crowd, 1, 1, 1, 1)
+    assert first.committed([place]) == {place: 12}
+
+
+def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(members, cluster, topic):
+    leader = members("cooperative-sticky", instance_id="leader")
+    settle([leader], 4)
+    other = members("cooperative-sticky", instance_id="other")
+    mine, others = settle([leader, other], 2, 2)
+    before, happened = other.status(), other.history()
+    assert leader.leave()
+    again = members("cooperative-sticky", instance_id="leader")
+    assert settle([again, other], 2, 2) == [mine, others]
+    assert (again.status().epoch, other.history()) == (before.epoch, happened)
+    joined = again.cluster.joins()[0]
+    assert (joined.skip_assignment, joined.leader == joined.member_id) == (True, True)
+    cluster.grow_topic(topic.name, 6)  # the leader that is back watches
+    settle([again, other], 3, 3)
+
+
+def test_a_static_member_that_is_replaced_is_fenced(members):
+    first = members("range", instance_id="me")
+    settle([first], 4)
+    second = members("range", instance_id="me")
+    settle([second], 4)
+    view = first.wait(lambda view: view.state is State.FATAL, 30_000)
+    assert (view.owned, view.error.split(":")[0]) == ((), "FENCED_INSTANCE_ID")
+
+
+def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(members):
+    first = members("range")
+    settle([first], 4)
+    second = members("range")
+    first.wait(lambda view: view.target == (), 30_000)  # and does not let go: the join of the second is parked
+    began = time.monotonic()
+    assert second.leave()
+    assert time.monotonic() - began < 5
+    settle([first], 4)
+
+
+def test_a_member_that_answers_nothing_for_a_session_loses_its_place(members):
+    first, second = members("sticky"), members("sticky")
+    settle([first, second], 2, 2)
+    first.cluster.call = lambda *_, **__: (_ for _ in ()).throw(Refused(Code.COORDINATOR_NOT_AVAILABLE, "cut"))
+    settle([second], 4)
+    del first.cluster.call
+    told = first.status().lives
+    first.wait(lambda view: view.lives > told, 30_000)
+    settle([first, second], 2, 2)
+
+
+class Greedy(Range):
+    """Gives its first partition to everybody."""
+
+    name = "greedy"
+
+    def assign(self, cluster, members):
+        return {member: Given((TopicParts(topic, (0,)),)) for member in members for topic in cluster}
+
+
+def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_named(members):
+    first = members(Greedy())
+    settle([first], 1)
+    second = members(Greedy())
+    assert first.wait(lambda view: view.target == (), 30_000).owned != ()
+    follow(first)
+    view = first.wait(lambda view: view.state is State.FATAL, 30_000)
+    assert view.error.startswith("INVALID_REQUEST: the assignor gives partition 0 of 'topic-")
+    assert second.status().member_id in view.error
+    first.leave()
+    settle([second], 1)
+
+
+def test_heartbeats_are_sent_as_often_as_the_member_was_told(members):
+    session = members("range")
+    settle([session], 4)
+    session.wait(lambda view: False, 1_200)
+    beats = [request for request, _ in session.cluster.heard if isinstance(request, HeartbeatRequest)]
+    assert 3 <= len(beats) <= 7  # one in 200 ms, on a busy machine fewer
+
+
+def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(bootstrap, options, cluster, topic, group):
+    for place in places_of(topic):
+        cluster.produce(place, encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1))
+    seen = []
+    for until in (25, 40):
+        with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:
+            for record in consumer:
+                seen.append((record.partition, record.offset))
+                if len(seen) == until:
+                    break
+            consumer.commit()
+    assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
+
+
+def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_kinds(members, topic):
+    old = members("cooperative-sticky")
+    settle([old], 4)
+    new = members()
+    settle([old, new], 2, 2)
+    place = new.places(new.status().owned)[0]
+    new.commit({place: 7})
+    assert old.leave()
+    settle([new], 4)
+    back = members("cooperative-sticky")
+    settle([new, back], 2, 2)
+    mine = back.places(back.status().owned)[0]
+    back.commit({mine: 9})
+    assert new.leave()
+    settle([back], 4)
+    assert back.committed([place, mine]) == {place: 7, mine: 9} if place != mine else {place: 9}
+    third = members("cooperative-sticky")
+    settle([back, third], 2, 2)
