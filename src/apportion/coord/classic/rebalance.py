@@ -127,7 +127,8 @@ def sync_is_due(turn: Turn, key: Key) -> None:
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
     if late:
-        turn.note("info", f"group {group.group_id}: {len(late)} members did not ask for their assignment in time and are gone")
+        count = f"{len(late)} of {len(group.live.members)} members"
+        turn.note("info", f"group {group.group_id}: {count} did not ask for their assignment in time and are gone")
         for member in late:
             dismiss(turn, group, member)
         prepare(turn, group)

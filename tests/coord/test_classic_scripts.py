@@ -1,0 +1,266 @@
+"""Stories of classic groups told to a real shard: `scripts/classic/*.txt`, what the shard says behind `>`; `pytest --rewrite`.
+
+A line with "#" is a remark. Who asks is told at once, or "waits" and is told in a later line. Steps:
+    set group_max_size 2            a setting, before anything else (twice: another; after a crash it counts)
+    A knocks                        a first JoinGroup, without an id
+    A joins WORDS                   JoinGroup with the id that A has; a dynamic member without one knocks first
+        WORDS: as i1 | version 8 | speaking range:x sticky:y | of connect | session 6000 | patience 9000
+    A starts again                  A has forgotten its id and its generation
+    A is B                          A uses B's id and generation
+    A syncs [giving A=x B=y]        SyncGroup, from the leader with assignments
+    A beats / A leaves              Heartbeat, LeaveGroup
+    A hangs up                      A's connection is closed
+    A commits                       OffsetCommit of foo-0
+    i1 i2 are sent away             LeaveGroup of instances, as an administrator does it
+    time 3000                       milliseconds pass
+    crash                           the shard is rebuilt from its log
+    show / describe / delete        the group as it is; as DescribeGroups shows it; DeleteGroups
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from classicworld import ClassicWorld, Player
+from coordworld import topic_id, topics
+
+from apportion.coord.config import GroupSettings
+from apportion.errors import Code
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from apportion.wire.messages.sync_group import SyncGroupResponse
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
+assert SCRIPTS
+
+
+class Story:
+    """One script being played."""
+
+    def __init__(self):
+        self.world = ClassicWorld(known=topics(foo=1))
+        self.players = {}
+        self.names = {}  # member id -> what the story calls it
+        self.waiting = {}  # ticket -> name
+
+    def play(self, line):
+        """What the shard says to one step."""
+        before = len(self.world.notes)
+        match line.split():
+            case ["set", name, value]:
+                self.world.settings = GroupSettings(**(asdict(self.world.settings) | {name: int(value)}))
+                self.world.shard.settings = self.world.settings
+            case ["time", elapsed_ms]:
+                self.world.advance(int(elapsed_ms))
+            case ["crash"]:
+                self.waiting.clear()
+                self.world.crash()
+            case ["show"]:
+                return self.show()
+            case ["describe"]:
+                return self.describe()
+            case ["delete"]:
+                (result,) = self.world.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
+                self.world.heard.clear()
+                return [Code(result.error_code).name]
+            case [*instances, "are" | "is", "sent", "away"]:
+                members = tuple(MemberIdentity(member_id="", group_instance_id=instance) for instance in instances)
+                self.ask("administrator", LeaveGroupRequest(group_id="g", members=members), 5)
+            case [name, "is", other]:
+                self.player(name).member_id, self.player(name).generation = (
+                    self.player(other).member_id,
+                    self.player(other).generation,
+                )
+            case [name, *words]:
+                self.act(self.player(name), words)
+        return [f"# {note}" for note in self.world.notes[before:]] + self.news()
+
+    def act(self, player, words):
+        """One step of a client."""
+        match words:
+            case ["knocks"]:
+                self.ask(player.name, player.joining(), player.version)
+            case ["joins", *wishes]:
+                self.wish(player, wishes)
+                if player.version >= 4 and player.instance_id is None and not player.member_id:
+                    self.ask(player.name, player.joining(), player.version)
+                    if self.world.heard[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
+                        return
+                    ticket, answer = self.world.heard.pop()
+                    del self.waiting[ticket]
+                    player.hear_join(answer)
+                    self.name(player.member_id, player.name)
+                self.ask(player.name, player.joining(), player.version)
+            case ["starts", "again"]:
+                player.member_id, player.generation = "", -1
+            case ["syncs", *given]:
+                known = {name: member_id for member_id, name in self.names.items()}
+                words = [word.partition("=") for word in given[1:]]
+                self.ask(player.name, player.syncing([(known.get(name, name), said.encode()) for name, _, said in words]), 5)
+            case ["beats"]:
+                self.ask(player.name, player.beating(), 4)
+            case ["leaves"]:
+                self.ask(player.name, player.leaving(), 5)
+            case ["commits"]:
+                self.ask(player.name, committing(player), 9)
+            case ["hangs", "up"]:
+                self.world.hang_up(*(ticket for ticket, name in self.waiting.items() if name == player.name))
+                self.waiting = {ticket: name for ticket, name in self.waiting.items() if name != player.name}
+            case _:
+                raise AssertionError(f"no such step: {words}")
+
+    def wish(self, player, wishes):
+        """How the player joins from now on."""
+        while wishes:
+            word, *wishes = wishes
+            if word == "speaking":
+                player.protocols = tuple((name, said.encode()) for name, _, said in (wish.partition(":") for wish in wishes))
+                return
+            value, *wishes = wishes
+            match word:
+                case "as":
+                    player.instance_id = value
+                case "of":
+                    player.protocol_type = value
+                case "version":
+                    player.version = int(value)
+                case "session":
+                    player.session_ms = int(value)
+                case "patience":
+                    player.rebalance_ms = int(value)
+                case _:
+                    raise AssertionError(f"no such wish: {word}")
+
+    def player(self, name):
+        if name not in self.players:
+            self.players[name] = Player(name)
+        return self.players[name]
+
+    def ask(self, name, request, version):
+        ticket = self.world.ask(request, version, name)
+        self.waiting[ticket] = name
+
+    def news(self):
+        """What was answered since the last step, and who began to wait in it."""
+        lines = []
+        group = self.world.group
+        for member in [] if group is None else group.live.members.values():
+            if member.join in self.waiting:
+                self.name(member.member_id, self.waiting[member.join])  # before it is told itself
+        for ticket, answer in self.world.heard:
+            name = self.waiting.pop(ticket)
+            player = self.player(name)
+            if isinstance(answer, JoinGroupResponse):
+                player.hear_join(answer)
+                self.name(player.member_id, name)
+            lines.append(f"{name}: {self.words(answer)}")
+        self.world.heard.clear()
+        fresh = [name for ticket, name in self.waiting.items() if ticket not in self.told]
+        self.told = dict(self.waiting)
+        return lines + [f"{name} waits" for name in fresh]
+
+    told = ()
+
+    def name(self, member_id, name):
+        """Ids are called by the name of whom they were given to, with a ' for each id before."""
+        if member_id and member_id not in self.names:
+            lives = sum(known.rstrip("'") == name for known in self.names.values())
+            self.names[member_id] = name + "'" * lives
+
+    def words(self, answer):
+        """An answer in a few words."""
+        code = getattr(answer, "error_code", 0)
+        if isinstance(answer, JoinGroupResponse):
+            if code:
+                return Code(code).name + (f", id {self.names[answer.member_id]}" if answer.member_id else ", no id")
+            leads = " and skips the assignment" if answer.skip_assignment else ""
+            seen = " ".join(
+                f"{self.called(each.member_id)}:{bytes(each.metadata).decode()}"
+                + (f"({each.group_instance_id})" if each.group_instance_id else "")
+                for each in answer.members
+            )
+            about = f"generation {answer.generation_id} of {answer.protocol_name}, leader {self.called(answer.leader)}{leads}"
+            return f"{about}, sees {seen or 'nobody'}"
+        if isinstance(answer, SyncGroupResponse):
+            return Code(code).name if code else f"has {bytes(answer.assignment).decode() or 'nothing'}"
+        if isinstance(answer, LeaveGroupResponse):
+            return ", ".join(Code(each.error_code).name for each in answer.members) or Code(code).name
+        if isinstance(answer, OffsetCommitResponse):
+            return Code(answer.topics[0].partitions[0].error_code).name
+        return Code(code).name
+
+    def called(self, member_id):
+        return self.names.get(member_id, member_id or "nobody")
+
+    def show(self):
+        """The group as it is now, and as its log has it."""
+        group = self.world.group
+        if group is None:
+            return ["no group"]
+        live, saved = group.live, group.saved
+        lines = [f"{group.state_name()}, generation {live.generation} of {live.protocol}, leader {self.called(live.leader or '')}"]
+        for member in live.members.values():
+            place = f" ({member.instance_id})" if member.instance_id else ""
+            waits = f"{', joins' * (member.join is not None)}{', syncs' * (member.sync is not None)}"
+            lines.append(f"  {self.called(member.member_id)}{place} has {member.assignment.decode() or 'nothing'}{waits}")
+        if live.pending_joins:
+            lines.append(f"  expects {' '.join(map(self.called, live.pending_joins))}")
+        members = " ".join(
+            f"{self.called(each.member_id)}={bytes(each.assignment).decode() or 'nothing'}" for each in saved.members
+        )
+        return [*lines, f"  saved: generation {saved.generation} of {saved.protocol}, {members or 'nobody'}"]
+
+    def describe(self):
+        """The group as an administrator sees it."""
+        (group,) = self.world.send(DescribeGroupsRequest(groups=("g",)), 6).groups
+        self.world.heard.clear()
+        if group.error_code:
+            return [f"{Code(group.error_code).name}, {group.group_state}"]
+        lines = [f"{group.group_state}, type {group.protocol_type or 'none'}, protocol {group.protocol_data or 'none'}"]
+        for each in group.members:
+            said, has = bytes(each.member_metadata).decode() or "nothing", bytes(each.member_assignment).decode() or "nothing"
+            lines.append(f"  {self.called(each.member_id)} of {each.client_id} said {said}, has {has}")
+        return lines
+
+
+def committing(player):
+    """A commit of foo-0 by the player."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    return OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=player.generation,
+        member_id=player.member_id,
+        group_instance_id=player.instance_id,
+        topics=(OffsetCommitRequestTopic(name="foo", topic_id=topic_id("foo"), partitions=(partition,)),),
+    )
+
+
+def replayed(text):
+    """The script with what the shard really says."""
+    story, lines = Story(), []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            continue
+        lines.append(line)
+        step = line.partition("#")[0].strip()
+        if step:
+            lines += [f"> {answer}" for answer in story.play(step)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_story_of_a_classic_group_goes_as_it_is_told(script, request):
+    told = script.read_text()
+    real = replayed(told)
+    if request.config.getoption("--rewrite"):
+        script.write_text(real)
+    else:
+        assert real == told
