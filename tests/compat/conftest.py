@@ -14,8 +14,12 @@ from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
 from tests.compat.java.jvm import Jvm, classpath_in
 
 KAFKA_POM = Path(__file__).parent.parent / "kafka" / "pom.xml"
-MODULE_SETTINGS = ("group.min.session.timeout.ms=1000", "group.consumer.session.timeout.ms=4000")
-"""Settings of the broker that a whole module shares, ours or a real one: members are found dead soon."""
+MODULE_SETTINGS = (
+    "group.min.session.timeout.ms=1000",
+    "group.consumer.session.timeout.ms=4000",
+    "group.consumer.heartbeat.interval.ms=500",
+)
+"""Settings of the broker that a whole module shares, ours or a real one: members hear of things and are found dead soon."""
 
 
 class Served:
@@ -77,15 +81,24 @@ def served(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory):
-    """Where a broker for a whole module listens: ours, or a real one (APPORTION_COMPAT_BROKER=kafka) to tell whose fault it is."""
+def broker(tmp_path_factory):
+    """A broker for a whole module: ours, or a real one (APPORTION_COMPAT_BROKER=kafka) to tell whose fault something is.
+
+    It has `bootstrap`, and `kill()` and `start()` for a test that leaves it running.
+    """
     directory = tmp_path_factory.mktemp("broker")
     if os.environ.get("APPORTION_COMPAT_BROKER") == "kafka":
         with RealKafka(jars_of(KAFKA_POM), directory, dict(each.split("=") for each in MODULE_SETTINGS)) as kafka:
-            yield kafka.bootstrap
+            yield kafka
     else:
         with serve(directory, *MODULE_SETTINGS) as ours:
-            yield ours.bootstrap
+            yield ours
+
+
+@pytest.fixture(scope="module")
+def bootstrap(broker):
+    """Where the module's broker listens."""
+    return broker.bootstrap
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from apportion.testing.kafka import KafkaMissing, jars_of
+from tests.compat.java.jvm import classic
+from tests.compat.java.stage import Stage
+from tests.compat.java.story import all_read, committed_by, settled, until
 
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 TOOLS = "org.apache.kafka.tools."
@@ -79,3 +82,45 @@ def test_java_producers_consumers_and_admins_work(served, java, tmp_path):
     dumped = "\n".join(java("DumpLogSegments", "--offsets-decoder", "--files", str(log)))
     assert '"groupId":"g"' in dumped
     assert "could not be decoded" not in dumped
+
+
+def test_java_admins_see_and_change_classic_groups(bootstrap, java, resident):
+    stage = Stage(bootstrap, resident, 4)
+    topic, group = stage.topic, stage.group
+    stage.produce(200)
+    ends = [[each[1] for each in stage.sent].count(partition) for partition in range(4)]
+    both = [stage.join(resident, name, classic("range", client_id=name)) for name in ("one", "two")]
+    settled(stage.partitions, *both)
+    all_read(stage.sent, both)
+    until(lambda: committed_by(both) == {(topic, partition): end for partition, end in enumerate(ends)}, "everything is committed")
+    to = ("--bootstrap-server", bootstrap)
+    of_group = (*to, "--group", group)
+
+    def told(tool, *arguments):
+        return [re.sub(r"(one|two)-\S+ ", r"\1-ID ", line) for line in java(tool, *arguments)[1:]]
+
+    assert sorted(told(GROUPS, *of_group, "--describe")) == [
+        f"{group} {topic} {partition} {end} {end} 0 {name}-ID /127.0.0.1 {name}"
+        for partition, (end, name) in enumerate(zip(ends, ("one", "one", "two", "two"), strict=True))
+    ]
+    assert sorted(told(GROUPS, *of_group, "--describe", "--members", "--verbose")) == [
+        f"{group} one-ID /127.0.0.1 one 2 - {topic}:0,1 - -",
+        f"{group} two-ID /127.0.0.1 two 2 - {topic}:2,3 - -",
+    ]
+    described = told(GROUPS, *of_group, "--describe", "--state")
+    assert [re.sub(r"\(\d+\)", "(N)", line) for line in described] == [f"{group} {bootstrap} (N) range Stable 2"]
+    assert told(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
+    assert told("GroupsCommand", *to, "--list", "--group-type", "classic", "--protocol", "consumer") == [
+        f"{group} Classic consumer"
+    ]
+    assert "GroupNotEmptyException" in told(GROUPS, *of_group, "--delete")[0]
+
+    for member in both:
+        member.leave()
+    reset = ("--topic", topic, "--reset-offsets", "--to-offset", "1", "--execute")
+    assert sorted(told(GROUPS, *of_group, *reset)) == [f"{group} {topic} {partition} 1" for partition in range(4)]
+    assert sorted(told(GROUPS, *of_group, "--describe")) == [
+        f"{group} {topic} {partition} 1 {end} {end - 1} - - -" for partition, end in enumerate(ends)
+    ]
+    assert "successful" in java(GROUPS, *of_group, "--delete")[-1]
+    assert java(GROUPS, *to, "--list") == []

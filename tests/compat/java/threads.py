@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 
 import apportion
 from apportion.errors import Refused
+from apportion.topics import TopicPartition
 from tests.compat.java.story import Actor
 
 SESSION_MS, HEARTBEAT_MS, METADATA_MS = 6000, 250, 500
@@ -122,7 +123,7 @@ def ours(told, bootstrap, group, topic):
     def commit():
         if uncommitted:
             try:
-                consumer.commit({apportion.TopicPartition(*place): offset for place, offset in uncommitted.items()})
+                consumer.commit({TopicPartition(*place): offset for place, offset in uncommitted.items()})
             except Refused as refused:
                 told.say("refused", why=str(refused))
             else:
