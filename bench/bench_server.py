@@ -37,9 +37,10 @@ NO_ERROR = bytes(2)  # after length, correlation id, tags and throttle time
 class Served:
     """`apportion serve` in a process of its own, timed from its start to its first answer."""
 
-    def __init__(self, data_dir: str) -> None:
+    def __init__(self, data_dir: str, settings: tuple[str, ...]) -> None:
         started = time.perf_counter()
         command = [sys.executable, "-m", "apportion.cli.main", "serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
+        command += [word for setting in settings for word in ("--set", setting)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -67,10 +68,10 @@ class Served:
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def served(*settings: str) -> Iterator[Served]:
     """A broker on an empty directory."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        broker = Served(directory)
+        broker = Served(directory, settings)
         try:
             yield broker
         finally:
