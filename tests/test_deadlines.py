@@ -47,3 +47,28 @@ def test_a_thousand_times_armed_is_one_deadline():
         deadlines.arm(("session", "a"), at_ms)
     assert deadlines.pop_due(5000) == [("session", "a")]
     assert (deadlines.next_at(), len(deadlines)) == (None, 0)
+
+
+def test_what_serving_one_puts_off_or_ends_is_not_due_any_more():
+    deadlines = Deadlines()
+    for at_ms, name in enumerate("abcd"):
+        deadlines.arm((name,), at_ms)
+    served = []
+    for key in deadlines.take_due(10):
+        served.append(key)
+        if key == ("a",):
+            deadlines.arm(("b",), 20)
+            deadlines.disarm(("c",))
+    assert (served, deadlines.pop_due(20)) == ([("a",), ("d",)], [("b",)])
+
+
+def test_a_key_that_is_armed_for_now_while_it_is_served_waits_for_the_next_time():
+    deadlines = Deadlines()
+    deadlines.arm(("a",), 1)
+    deadlines.arm(("b",), 2)
+    served = []
+    for key in deadlines.take_due(5):
+        served.append(key)
+        deadlines.arm(("a",), 5)
+    assert served == [("a",), ("b",)]
+    assert list(deadlines.take_due(5)) == [("a",)]

@@ -1,5 +1,6 @@
 """Named deadlines: timers as state. Re-arming is overwriting, and there is nothing to cancel or leak."""
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -59,6 +60,27 @@ class Deadlines:
             _, key = heappop(self._heap)
             del self._queued[key], self._at[key]
             due.append(key)
+
+    def take_due(self, now_ms: int) -> Iterator[Key]:
+        """The same one by one: what serving one of them disarms or arms anew is not due any more. Each comes once at the most.
+
+        Take them all: a key that was armed again for `now_ms` or before is armed only when the last one has been taken.
+        """
+        taken: dict[Key, int] = {}
+        again: dict[Key, int] = {}
+        while True:
+            self._settle()
+            if not self._heap or self._heap[0][0] > now_ms:
+                break
+            at_ms, key = heappop(self._heap)
+            del self._queued[key], self._at[key]
+            if key in taken:
+                again[key] = at_ms
+            else:
+                taken[key] = at_ms
+                yield key
+        for key, at_ms in again.items():
+            self.arm(key, at_ms)
 
     def _settle(self) -> None:
         """The top of the heap is a true deadline (or the heap is empty)."""

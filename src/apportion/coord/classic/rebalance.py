@@ -41,6 +41,8 @@ def prepare(turn: Turn, group: ClassicGroup) -> None:
     if live.state is State.COMPLETING:
         for member in live.members.values():
             member.assignment = b""
+            if member.sync is not None:  # while it waited, its session may have ended without notice
+                arm_session(turn, group, member)
             refuse_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
