@@ -50,7 +50,7 @@ class Member:
     def join(self) -> None:
         """It asks to be in the next generation."""
         said = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("bench",), user_data=None))
-        protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in ("range", "cooperative-sticky"))
+        protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in ("cooperative-sticky", "range"))
         request = JoinGroupRequest(
             group_id="bench",
             session_timeout_ms=45_000,
@@ -64,7 +64,12 @@ class Member:
     def sync(self, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
         """It asks for its assignment, and brings everybody's if it leads."""
         request = SyncGroupRequest(
-            group_id="bench", generation_id=self.generation, member_id=self.member_id, assignments=assignments
+            group_id="bench",
+            generation_id=self.generation,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocol_name="cooperative-sticky",
+            assignments=assignments,
         )
         self.send(request, 5)
 

@@ -58,6 +58,7 @@ class Player:
         self.version = 9
         self.protocols = (("range", b"range"),)
         self.protocol_type = "consumer"
+        self.protocol = "range"  # the one that was chosen
         self.session_ms = 10_000
         self.rebalance_ms = 20_000
         self.tickets = []
@@ -74,15 +75,16 @@ class Player:
             protocols=protocols,
         )
 
-    def syncing(self, assignments=(), **facts):
+    def syncing(self, assignments=()):
         given = tuple(SyncGroupRequestAssignment(member_id=member_id, assignment=said) for member_id, said in assignments)
         return SyncGroupRequest(
             group_id="g",
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
             assignments=given,
-            **facts,
         )
 
     def beating(self):
@@ -99,3 +101,4 @@ class Player:
         """The player knows what a JoinGroupResponse says."""
         if answer.error_code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             self.member_id, self.generation = answer.member_id, answer.generation_id
+            self.protocol = answer.protocol_name or self.protocol

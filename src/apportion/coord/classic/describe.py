@@ -28,11 +28,17 @@ def described(turn: Turn, group_id: str, version: int, operations: int) -> Descr
     if group_id in turn.ledger.offsets and group_id not in turn.ledger.groups:
         return DescribedGroup(group_id=group_id, group_state=State.EMPTY.value, authorized_operations=operations)
     code, why = (Code.GROUP_ID_NOT_FOUND, f"There is no classic group {group_id}.") if version >= 6 else (Code.NONE, None)
-    return DescribedGroup(error_code=int(code), error_message=why, group_id=group_id, group_state=State.DEAD.value)
+    return DescribedGroup(
+        error_code=int(code),
+        error_message=why,
+        group_id=group_id,
+        group_state=State.DEAD.value,
+        authorized_operations=operations if version < 6 else NOT_ASKED,
+    )
 
 
 def shown(group: ClassicGroup, operations: int) -> DescribedGroup:
-    """The group with its members; what they said and have is only told while it is stable."""
+    """The group with its members; what they said is only told while it is stable."""
     live = group.live
     return DescribedGroup(
         group_id=group.group_id,
@@ -51,5 +57,5 @@ def _member(member: Member, protocol: str | None, is_told: bool) -> DescribedGro
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(protocol) if is_told else b"",
-        member_assignment=member.assignment if is_told else b"",
+        member_assignment=member.assignment,
     )

@@ -18,10 +18,6 @@ def leave(turn: Turn, ask: Ask[LeaveGroupRequest]) -> None:
     check_group_id(body.group_id)
     group = turn.ledger.classic_or_none(body.group_id)
     leaving = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    if group is not None and any(
-        who.group_instance_id is not None and who.member_id in group.live.pending_joins for who in leaving
-    ):
-        raise Refused(Code.UNKNOWN_SERVER_ERROR, "An id that was given to a dynamic member leaves as a static one.")
     codes = [Code.UNKNOWN_MEMBER_ID if group is None else let_go(turn, group, who) for who in leaving]
     if group is not None and Code.NONE in codes and group.live.state is not State.EMPTY:
         rebalance.prepare_or_complete(turn, group)

@@ -13,10 +13,12 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
     """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
 
-    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, INVALID_GROUP_ID,
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
     body = ask.body
+    if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
     group = group_of(turn, body.group_id)
     member = group.member_of(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
