@@ -52,35 +52,30 @@ class Deadlines:
 
     def pop_due(self, now_ms: int) -> list[Key]:
         """The keys due at or before `now_ms` in `(time, key)` order; they are disarmed."""
-        due: list[Key] = []
+        return [key for _, key in self._popped(now_ms)]
+
+    def take_due(self, now_ms: int) -> Iterator[Key]:
+        """The same one by one, each disarmed when its turn comes: what serving one puts off or ends is not due any more.
+
+        A key that is armed meanwhile is not of this round, even if it is due.
+        """
+        due = self._popped(now_ms)
+        for at_ms, key in due:
+            self.arm(key, at_ms)
+        for at_ms, key in due:
+            if self._at.get(key) == at_ms:
+                self.disarm(key)
+                yield key
+
+    def _popped(self, now_ms: int) -> list[tuple[int, Key]]:
+        due: list[tuple[int, Key]] = []
         while True:
             self._settle()
             if not self._heap or self._heap[0][0] > now_ms:
                 return due
-            _, key = heappop(self._heap)
-            del self._queued[key], self._at[key]
-            due.append(key)
-
-    def take_due(self, now_ms: int) -> Iterator[Key]:
-        """The same one by one: what serving one of them disarms or arms anew is not due any more. Each comes once at the most.
-
-        Take them all: a key that was armed again for `now_ms` or before is armed only when the last one has been taken.
-        """
-        taken: dict[Key, int] = {}
-        again: dict[Key, int] = {}
-        while True:
-            self._settle()
-            if not self._heap or self._heap[0][0] > now_ms:
-                break
             at_ms, key = heappop(self._heap)
             del self._queued[key], self._at[key]
-            if key in taken:
-                again[key] = at_ms
-            else:
-                taken[key] = at_ms
-                yield key
-        for key, at_ms in again.items():
-            self.arm(key, at_ms)
+            due.append((at_ms, key))
 
     def _settle(self) -> None:
         """The top of the heap is a true deadline (or the heap is empty)."""
