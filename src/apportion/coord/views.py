@@ -22,7 +22,8 @@ from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGr
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 NOT_ASKED = -(2**31)
-CONSUMER = 1
+CLASSIC, CONSUMER = 0, 1
+"""The types of members of a consumer group, by the protocol that they speak."""
 
 
 def describe(turn: Turn, ask: Ask[ConsumerGroupDescribeRequest]) -> None:
@@ -63,7 +64,7 @@ def _member(group: IncrementalGroup, member: Member, topics: Topics) -> describe
         subscribed_topic_regex=said.subscribed_topic_regex,
         assignment=_assignment(member.holds(), units, topics),
         target_assignment=_assignment(target, units, topics),
-        member_type=CONSUMER,
+        member_type=CLASSIC if member.is_classic else CONSUMER,
     )
 
 
@@ -78,9 +79,9 @@ def _assignment(held: Iterable[int], units: Units, topics: Topics) -> described.
 
 
 def list_groups(turn: Turn, ask: Ask[ListGroupsRequest]) -> None:
-    """Every group that passes both filters is listed, by id; a filter without a word lets all pass."""
+    """Every group that passes both filters is listed, by id; a filter without a word lets all pass. Only states are stripped."""
     states = [word.strip().lower() for word in ask.body.states_filter]
-    types = [word.strip().lower() for word in ask.body.types_filter]
+    types = [word.lower() for word in ask.body.types_filter]
     ledger = turn.ledger
     listed = [
         ListedGroup(
