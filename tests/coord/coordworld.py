@@ -1,5 +1,6 @@
 """A shard with a hand on its clock, the log that it wrote, and what its state looks like from outside."""
 
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append, Record
 from apportion.coord.shard import Shard, TopicsChanged
@@ -163,9 +164,13 @@ def compacted(log, keep_tombstones):
 def picture(shard):
     """All that is saved, in names that mean the same in every shard."""
     return {
-        "groups": {group_id: _group(group.saved) for group_id, group in shard.ledger.groups.items()},
+        "groups": {group_id: _saved(group) for group_id, group in shard.ledger.groups.items()},
         "offsets": shard.ledger.offsets,
     }
+
+
+def _saved(group):
+    return group.saved if isinstance(group, ClassicGroup) else _group(group.saved)
 
 
 def _group(saved):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from apportion.coord import consumer, convert, offsets, replay, views
+from apportion.coord import consumer, consumer_classic, convert, offsets, replay, views
 from apportion.coord.classic import describe, rebalance
 from apportion.coord.classic import expire as classic_expire
 from apportion.coord.classic.heartbeat import heartbeat
@@ -65,9 +65,9 @@ BY_KIND: dict[type[Any], dict[type[Any], Handler]] = {  # request -> kind of the
         ClassicGroup: convert.beat_classic,
     },
     JoinGroupRequest: {NoneType: join, ClassicGroup: join, IncrementalGroup: convert.join_incremental},
-    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: convert.unknown_here},
-    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: convert.unknown_here},
-    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: leave},
+    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: consumer_classic.sync},
+    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: consumer_classic.beat},
+    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: consumer_classic.leave},
 }
 
 APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
@@ -85,6 +85,8 @@ APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
 EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
     expire.SESSION: expire.session,
     expire.REBALANCE: expire.rebalance,
+    expire.REJOIN: expire.overdue,
+    expire.SYNC: expire.overdue,
     SESSION: classic_expire.session,
     rebalance.JOIN: rebalance.join_is_due,
     rebalance.SYNC: rebalance.sync_is_due,
@@ -172,4 +174,4 @@ class Shard:
                 offsets.forget_topic(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY, self._parked)
+        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY, self._parked, convert.downgrade_if_due)

@@ -30,7 +30,7 @@ class Turn:
     A reply stands behind every record that was emitted before it, so nobody is told what is not in the log first.
     """
 
-    __slots__ = ("_actions", "_apply", "_parked", "_unlisted", "deadlines", "ledger", "now", "settings", "topics")
+    __slots__ = ("_actions", "_apply", "_parked", "_unlisted", "deadlines", "gives_way", "ledger", "now", "settings", "topics")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Turn:
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
         parked: dict[Ticket, int],
+        gives_way: Callable[["Turn", Any, tuple[Any, ...]], bool],
     ) -> None:
         self.ledger = ledger
         self.deadlines = deadlines
@@ -49,6 +50,7 @@ class Turn:
         self.now = now
         self._apply = apply
         self._parked = parked
+        self.gives_way = gives_way  # asked with a group and members that leave: True, and a group of another kind is in its place
         self._unlisted: list[Record] = []
         self._actions: list[Action] = []
 

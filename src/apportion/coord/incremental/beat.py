@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from apportion.coord.incremental.holds import Parts
 from apportion.machine import Caller
-from apportion.wire.messages.group_records import ConsumerGroupMemberMetadataValue
+from apportion.wire.messages.group_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 
 JOINING = 0
 LEAVING = -1
@@ -14,7 +14,10 @@ AWAY = -2
 
 @dataclass(slots=True, frozen=True)
 class Beat:
-    """One heartbeat. None (for the timeout -1) means: as I said before; `epoch` may be one of the words above."""
+    """One heartbeat. None (for the timeout -1) means: as I said before; `epoch` may be one of the words above.
+
+    classic: what a JoinGroup says beside all that; a heartbeat of the new protocol has none, and its sender is no classic member.
+    """
 
     group_id: str
     member_id: str
@@ -27,6 +30,7 @@ class Beat:
     regex: str | None = None  # "" or None until expressions are resolved
     assignor: str | None = None
     owned: tuple[Parts, ...] | None = None
+    classic: ClassicMemberMetadata | None = None
 
     @property
     def is_full(self) -> bool:
@@ -45,6 +49,7 @@ def merged(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupM
         and beat.rebalance_timeout_ms in (-1, said.rebalance_timeout_ms)
         and beat.caller.client_id == said.client_id
         and beat.caller.host == said.client_host
+        and beat.classic is said.classic_member_metadata  # None for all but classic members, who join seldom
     ):
         return said
     whole = ConsumerGroupMemberMetadataValue(
@@ -56,6 +61,6 @@ def merged(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupM
         subscribed_topic_regex=said.subscribed_topic_regex,
         rebalance_timeout_ms=said.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
         server_assignor=said.server_assignor if beat.assignor is None else beat.assignor,
-        classic_member_metadata=said.classic_member_metadata,
+        classic_member_metadata=beat.classic,
     )
     return said if whole == said else whole

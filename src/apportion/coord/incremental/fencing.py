@@ -39,6 +39,11 @@ def has_seat(member: Member, member_id: str) -> bool:
     return member.member_id == member_id
 
 
+def speaks_classic(member: Member, beat: Beat) -> bool:
+    """The member or its successor knows only the classic protocol, in which whoever comes last has the place."""
+    return member.is_classic or beat.classic is not None
+
+
 def is_released(member: Member) -> bool:
     """The static member left its place open, so that another member may take it."""
     return member.epoch == AWAY
@@ -83,7 +88,7 @@ def admit(group: IncrementalGroup | None, beat: Beat, owned: frozenset[int] | No
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {beat.group_id}.")
         return Admission(None, None)
     if not has_room(group, beat.member_id, limit):
-        raise Refused(Code.GROUP_MAX_SIZE_REACHED, f"Group {beat.group_id} has its {limit} members already.")
+        raise full_group(beat.group_id, limit)
     admission = _dynamic(group, beat) if beat.instance_id is None else _static(group, beat, beat.instance_id)
     member = admission.member
     if member is None:
@@ -118,9 +123,14 @@ def _static(group: IncrementalGroup, beat: Beat, instance_id: str) -> Admission:
         if not has_seat(seated, beat.member_id):
             raise fenced_instance(beat)
         return Admission(seated, None)
-    if not is_released(seated):
+    if not speaks_classic(seated, beat) and not is_released(seated):
         raise Refused(Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {seated.member_id}, which has not left yet.")
     return Admission(seated, None) if seated.member_id == beat.member_id else Admission(None, seated)
+
+
+def full_group(group_id: str, limit: int) -> Refused:
+    """The refusal of one member too many."""
+    return Refused(Code.GROUP_MAX_SIZE_REACHED, f"Group {group_id} has its {limit} members already.")
 
 
 def unknown_member(beat: Beat) -> Refused:

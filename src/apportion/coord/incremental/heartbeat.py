@@ -67,11 +67,13 @@ def enroll(turn: Turn, beat: Beat, admission: Admission) -> bool:
 
 
 def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMemberMetadataValue) -> None:
-    """The member has the target and the hold of the static member that left its place open, and begins at epoch 0."""
+    """The member has the target and the hold of the static member whose place it takes, and begins at epoch 0."""
     group = turn.ledger.incremental(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
-    hold = replace(predecessor.hold, epoch=0, previous_epoch=0)
+    hold = predecessor.hold
+    assigned, revoking = dict.fromkeys(hold.assigned, JOINING), dict.fromkeys(hold.revoking, JOINING)
+    hold = replace(hold, epoch=0, previous_epoch=0, assigned=assigned, revoking=revoking)
     expire.disarm(turn, group, predecessor)
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member(group.group_id, beat.member_id, said))

@@ -40,6 +40,11 @@ class Member:
         self.target: UnitArray | None = None
 
     @property
+    def is_classic(self) -> bool:
+        """True for a member that speaks the classic protocol: it joins and syncs, and its generation is its epoch."""
+        return self.said.classic_member_metadata is not None
+
+    @property
     def hold(self) -> Hold[int]:
         """What the member has, to be reckoned with."""
         return Hold(self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.revoking.as_mapping())
@@ -121,6 +126,10 @@ class IncrementalGroup:
         """True where some member wants that topic."""
         return topic in self.saved.subscribers
 
+    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
+        return None if self.subscribes_to(topic) else committed_ms
+
     def assignor(self, configured: tuple[str, ...]) -> str:
         """The assignor that most members ask for; the one configured first among equals, and where nobody asks."""
         votes = self.saved.votes
@@ -134,32 +143,29 @@ class IncrementalGroup:
     def check_commit(self, claim: CommitClaim) -> None:
         """Refuses a commit that the member may not make.
 
-        Errors: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH, in this order.
+        Errors: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH, in this order; a classic member may use any version,
+        and its last one is ILLEGAL_GENERATION.
         """
         if claim.epoch < 0 and self.is_empty():
             return
         member = self.saved.members.get(claim.member_id)
         if member is None:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
-        if claim.version < 9:
+        if claim.version < 9 and not member.is_classic:
             raise Refused(Code.UNSUPPORTED_VERSION, "A member of a consumer group commits with version 9 or newer.")
         units = (self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions)
         if not fencing.may_commit(member, claim.epoch, units):
-            raise Refused(Code.STALE_MEMBER_EPOCH, f"Member {claim.member_id} is at epoch {member.epoch}, not {claim.epoch}.")
+            raise _stale(member, claim.epoch)
 
     def check_fetch(self, claim: FetchClaim) -> None:
-        """Refuses to show offsets to a member of another epoch. Errors: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH."""
+        """Refuses to show offsets to a member of another epoch. Errors: as `check_commit`, in any version."""
         if claim.member_id is None and claim.epoch < 0:
             return
         member = self.saved.members.get(claim.member_id or "")
         if member is None:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
         if member.epoch != claim.epoch:
-            raise Refused(Code.STALE_MEMBER_EPOCH, f"Member {claim.member_id} is at epoch {member.epoch}, not {claim.epoch}.")
-
-    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
-        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
-        return None if self.subscribes_to(topic) else committed_ms
+            raise _stale(member, claim.epoch)
 
     def check_offset_deletion(self) -> None:
         """Nothing is refused: it is known which topics the members read."""
@@ -171,6 +177,12 @@ class IncrementalGroup:
     def tombstones(self) -> Iterator[Record]:
         """The records after which the group, which has no members, is forgotten."""
         yield from records.group_tombstones(self.group_id)
+
+
+def _stale(member: Member, claimed: int) -> Refused:
+    """The refusal of an epoch that is not the member's, in the words of its protocol."""
+    code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
+    return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 
 
 def current_value(hold: Hold[int], units: Units) -> ConsumerGroupCurrentMemberAssignmentValue:

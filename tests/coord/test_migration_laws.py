@@ -1,0 +1,182 @@
+"""The laws of a group whose members speak both protocols, and that becomes the one kind and the other while they come and go."""
+
+from coordworld import picture, recovered, through_bytes, topic_id
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
+
+from apportion.coord.classic.state import State
+from apportion.coord.config import GroupSettings
+from apportion.coord.incremental.state import IncrementalGroup
+from apportion.coord.records import Append
+from apportion.sim.laws import GROUP_LAWS
+from apportion.topics import Topic, Topics
+
+MOST_CLIENTS = 4
+WISHES = st.sampled_from([("foo",), ("bar", "foo"), ("bar",)])
+KINDS = st.sampled_from(["consumer", "cooperative", "eager", "old"])
+
+
+class Mixed(RuleBasedStateMachine):
+    """Clients of both protocols join, work, lose answers, leave, die and come back as the other kind, while the shard crashes."""
+
+    @initialize(policy=st.sampled_from(["bidirectional"] * 4 + ["upgrade", "downgrade", "disabled"]))
+    def begin(self, policy):
+        self.sizes = {"bar": 3, "foo": 4}
+        self.clients = []
+        self.made = 0
+        setting = GroupSettings(
+            group_consumer_session_timeout_ms=SESSION_MS,
+            group_min_session_timeout_ms=1_000,
+            group_consumer_migration_policy=policy,
+        )
+        self.world = MixedWorld(setting, Topics(self.topics()))
+
+    def topics(self):
+        return [Topic(name, topic_id(name), size) for name, size in sorted(self.sizes.items())]
+
+    def new_client(self, kind, wishes, instance_id):
+        self.made += 1
+        name = f"m{self.made}"
+        if kind == "consumer":
+            return ConsumerClient(self.world, name, wishes, instance_id)
+        return ClassicClient(self.world, name, wishes, instance_id, is_eager=kind != "cooperative", is_old=kind == "old")
+
+    @rule(kind=KINDS, wishes=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
+    def start(self, kind, wishes, instance):
+        if len(self.clients) < MOST_CLIENTS and instance not in [client.instance_id for client in self.clients if instance]:
+            client = self.new_client(kind, wishes, instance)
+            self.clients.append(client)
+            client.act()
+            client.act()
+
+    @rule(which=st.integers(0, 3), is_lost=st.sampled_from([False] * 5 + [True]))
+    def act(self, which, is_lost):
+        if client := self.pick(which):
+            client.act(is_lost)
+
+    @rule(times=st.integers(1, 4))
+    def everybody_acts(self, times):
+        for _ in range(times):
+            for client in self.clients:
+                client.act()
+
+    @rule(which=st.integers(0, 3))
+    def leave(self, which):
+        if client := self.pick(which):
+            client.leave()
+            self.clients.remove(client)
+
+    @rule(which=st.integers(0, 3))
+    def die(self, which):
+        """Its process is gone, and nobody hears of that."""
+        if client := self.pick(which):
+            client.lose()
+            self.clients.remove(client)
+
+    @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), wishes=WISHES)
+    def restart(self, which, kind, is_clean, wishes):
+        """A process ends and begins again, perhaps in the other protocol; as a static member it has its place there."""
+        if client := self.pick(which):
+            if is_clean and isinstance(client, ConsumerClient) and client.instance_id and client.epoch > 0:
+                client.leave(-2)
+            client.lose()
+            index = self.clients.index(client)
+            self.clients[index] = self.new_client(kind, wishes, client.instance_id)
+            self.clients[index].act()
+
+    @rule(which=st.integers(0, 3), wishes=WISHES)
+    def subscribe(self, which, wishes):
+        if client := self.pick(which):
+            client.wishes, client.is_news = wishes, True
+            if client.is_classic and client.next == "beat":
+                client.next = "join"
+
+    @rule(elapsed_ms=st.sampled_from([100, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
+    def wait(self, elapsed_ms):
+        self.world.advance(elapsed_ms)
+        for client in self.clients:
+            if self.is_over(client):  # it must stop by itself in real life
+                client.lose()
+
+    def is_over(self, client):
+        """True for a client that cannot but know that it is out: it was silent too long, or came too late for a generation."""
+        if client.is_classic and client.waits is not None:
+            return False
+        group = self.world.group()
+        if isinstance(group, IncrementalGroup):
+            return client.member_id not in group.saved.members
+        if group is None or not client.is_classic or client.member_id not in group.live.members:
+            return True
+        return client.generation != group.live.generation and group.live.state in (State.COMPLETING, State.STABLE)
+
+    @rule(name=st.sampled_from(["bar", "foo"]))
+    def grow(self, name):
+        if self.sizes[name] < 6:
+            self.sizes[name] += 1
+            self.world.change_topics(self.topics())
+
+    @rule()
+    def crash(self):
+        self.world.crash()
+        for client in self.clients:
+            if client.is_classic:
+                client.waits = None
+
+    def pick(self, which):
+        return self.clients[which % len(self.clients)] if self.clients else None
+
+    @invariant()
+    def no_partition_is_in_two_hands(self):
+        working = [place for client in self.clients for place in client.owned]
+        assert len(working) == len(set(working)), {client.name: sorted(client.owned) for client in self.clients}
+
+    @invariant()
+    def replay_equals_live(self):
+        live = picture(self.world.shard)
+        assert picture(recovered(through_bytes(self.world.log), self.world.shard)) == live
+
+    @invariant()
+    def one_step_writes_once(self):
+        """A migration and what caused it are in the log together or not at all."""
+        assert [type(action) for action in self.world.actions].count(Append) <= 1
+
+    @invariant()
+    def every_law_of_a_group_holds(self):
+        group = self.world.group()
+        if isinstance(group, IncrementalGroup):
+            laws = {name: law for name, law in GROUP_LAWS.items() if name != "legal-target"}
+            assert {name: why for name, law in laws.items() if (why := list(law(group, self.world.shard.topics)))} == {}
+
+    def teardown(self):
+        """Left alone, everybody who can be in the group has its share, all that is wanted is read, and nothing is written."""
+        for _ in range(16):
+            self.wait(SESSION_MS // 4)
+            for client in self.clients:
+                client.act()
+        if not self.clients:
+            return
+        group = self.world.group()
+        policy = self.world.settings.group_consumer_migration_policy
+        seated = [client for client in self.clients if self.is_seated(client)]
+        if policy == "bidirectional":
+            assert seated == self.clients
+            has_consumer = any(not client.is_classic for client in seated)
+            assert isinstance(group, IncrementalGroup) == has_consumer
+        wanted = {(topic, index) for client in seated for topic in client.wishes for index in range(self.sizes[topic])}
+        assert {place for client in seated for place in client.owned} == wanted
+        assert group.state_name() == "Stable"
+        written = len(self.world.log)
+        for client in seated:
+            client.act()
+        assert len(self.world.log) == written
+
+    def is_seated(self, client):
+        return client.next == "beat" if client.is_classic else client.epoch > 0
+
+
+Mixed.TestCase.settings = settings(
+    max_examples=150, report_multiple_bugs=False, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_mixed = Mixed.TestCase
