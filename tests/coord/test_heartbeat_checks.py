@@ -138,7 +138,7 @@ def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target
     ]
     assert (world.log[-1].value.epoch, world.log[-1].value.metadata_hash) == (3, 0)
     assert world.shard.ledger.groups["g"].state_name() == "Empty"
-    assert world.shard.wake_at() is None
+    assert world.shard.wake_at() == world.settings.offsets_retention_check_interval_ms  # and no member's deadline is left
 
 
 def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from apportion.coord import consumer, consumer_classic, convert, offsets, replay, views
+from apportion.coord import consumer, consumer_classic, convert, offsets, replay, retention, views
 from apportion.coord.classic import describe, rebalance
 from apportion.coord.classic import expire as classic_expire
 from apportion.coord.classic.heartbeat import heartbeat
@@ -90,6 +90,7 @@ EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
     SESSION: classic_expire.session,
     rebalance.JOIN: rebalance.join_is_due,
     rebalance.SYNC: rebalance.sync_is_due,
+    retention.RETENTION: retention.look,
 }
 
 AT_LOAD: dict[type[Any], Callable[[Turn, Any], None]] = {
@@ -131,6 +132,7 @@ class Shard:
         turn = self._turn(now)
         for group in list(self.ledger.groups.values()):
             AT_LOAD[group.__class__](turn, group)
+        retention.arm(turn)
         return turn.close()
 
     def wake_at(self) -> int | None:
@@ -144,7 +146,7 @@ class Shard:
             case Arrived():
                 self._answer(turn, event)
             case Tick():
-                for key in self._deadlines.pop_due(now.mono_ms):
+                for key in self._deadlines.take_due(now.mono_ms):
                     EXPIRIES[key[0]](turn, key)
             case TopicsChanged(topics):
                 self._change_topics(turn, topics)

@@ -1,0 +1,290 @@
+"""Offsets go when nobody has needed them for long enough, and groups when nothing is left of them (a.11, KIP-211)."""
+
+import pytest
+from coordworld import World, compacted, picture, recovered, through_bytes, topics
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.coord import records, retention
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Record
+from apportion.coord.retention import MINUTE_MS
+from apportion.errors import Code
+from apportion.machine import Tick
+from apportion.wire.consumer_protocol import encode
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.messages.group_records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+EVERY_MS = 10_000
+START_MS = 1_000_000  # the world's wall clock at its beginning
+
+
+def world_of(**known):
+    """A shard that keeps offsets for a minute and looks for older ones every ten seconds."""
+    setting = GroupSettings(offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS)
+    return World(setting, topics(**(known or {"foo": 3, "bar": 3})))
+
+
+def kept(world, group_id="g"):
+    """Topic and partition of every offset that is still there."""
+    by_topic = world.shard.ledger.offsets.get(group_id, {})
+    return sorted((topic, partition) for topic, some in by_topic.items() for partition in some)
+
+
+def offset_tombstone(topic, partition, group_id="g"):
+    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def stays_alive(world, member_id, epoch, elapsed_ms):
+    """Time passes while a member heartbeats."""
+    for _ in range(elapsed_ms // EVERY_MS):
+        assert world.beat(member_id, epoch).error_code == Code.NONE
+        world.advance(EVERY_MS)
+
+
+def test_the_offsets_of_a_group_without_members_go_a_retention_after_each_commit():
+    world = world_of()
+    world.commit(-1, {("foo", 0): 5})
+    world.advance(25_000)
+    world.commit(-1, {("foo", 1): 6})
+    world.advance(MINUTE_MS - 25_000 - 1)
+    assert kept(world) == [("foo", 0), ("foo", 1)]
+    world.advance(1)
+    assert world.log[-1] == offset_tombstone("foo", 0)
+    world.advance(29_999)
+    assert kept(world) == [("foo", 1)]
+    world.advance(1)
+    assert world.log[-1] == offset_tombstone("foo", 1)
+    assert (kept(world), world.shard.ledger.offsets) == ([], {})
+
+
+def test_a_commit_begins_the_time_anew():
+    world = world_of()
+    for _ in range(10):
+        world.commit(-1, {("foo", 0): 5})
+        world.advance(MINUTE_MS - EVERY_MS)
+    assert kept(world) == [("foo", 0)]
+
+
+def test_an_offset_with_a_time_to_live_goes_at_that_time():
+    world = world_of()
+    world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=15_000)
+    world.commit(-1, {("foo", 1): 5}, version=4, retention_time_ms=600_000)
+    world.advance(20_000)
+    assert kept(world) == [("foo", 1)]
+    world.advance(570_000)
+    assert kept(world) == [("foo", 1)]
+    world.advance(10_000)
+    assert kept(world) == []
+
+
+def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else():
+    world = world_of()
+    world.commit(-1, {("foo", 0): 5, ("bar", 0): 6})
+    epoch = world.join("a", topics=("foo",)).member_epoch
+    stays_alive(world, "a", epoch, 3 * MINUTE_MS)
+    assert kept(world) == [("foo", 0)]
+    world.beat("a", -1)
+    world.advance(EVERY_MS)  # its offsets were committed long ago: what counts for a consumer group is that alone
+    assert world.log[-3:] == [
+        offset_tombstone("foo", 0),
+        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None),
+        Record(ConsumerGroupMetadataKey(group_id="g"), None),
+    ]
+    assert picture(world.shard) == {"groups": {}, "offsets": {}}
+
+
+def test_a_group_that_nobody_is_in_and_that_has_no_offsets_goes_at_the_next_look():
+    world = world_of()
+    world.join("a")
+    world.advance(EVERY_MS)
+    assert list(world.shard.ledger.groups) == ["g"]
+    world.beat("a", -1)
+    assert list(world.shard.ledger.groups) == ["g"]
+    world.advance(EVERY_MS)
+    assert world.shard.ledger.groups == {}
+
+
+def test_a_group_without_members_stays_as_long_as_one_of_its_offsets():
+    world = world_of()
+    epoch = world.join("a").member_epoch
+    world.commit(epoch, {("foo", 0): 5}, "a")
+    world.beat("a", -1)
+    world.advance(MINUTE_MS - EVERY_MS)
+    assert (list(world.shard.ledger.groups), kept(world)) == (["g"], [("foo", 0)])
+    world.advance(EVERY_MS)
+    assert picture(world.shard) == {"groups": {}, "offsets": {}}
+
+
+def classic(state_ms, *members, protocol_type="consumer"):
+    """The record of a classic group; each member is what it says."""
+    said = tuple(
+        MemberMetadata(
+            member_id=f"m{number}",
+            group_instance_id=None,
+            client_id="c",
+            client_host="/h",
+            rebalance_timeout=60_000,
+            session_timeout=1_800_000,
+            subscription=subscription,
+            assignment=b"",
+        )
+        for number, subscription in enumerate(members)
+    )
+    leader = said[0].member_id if said else None
+    value = GroupMetadataValue(
+        protocol_type=protocol_type,
+        generation=3,
+        protocol="range" if said else None,
+        leader=leader,
+        current_state_timestamp=state_ms,
+        members=said,
+    )
+    return records.classic_group("g", value)
+
+
+def subscribed(*names):
+    return encode(ConsumerProtocolSubscription(topics=names), 1)
+
+
+COMMITTED_MS = START_MS - MINUTE_MS  # a minute ago: expired where the time of the commit counts
+
+
+@pytest.mark.parametrize(
+    ("group", "left"),
+    [
+        pytest.param(classic(START_MS), [("bar", 0), ("foo", 0)], id="empty-since-now"),
+        pytest.param(classic(START_MS - MINUTE_MS + EVERY_MS), [], id="empty-for-long"),
+        pytest.param(classic(-1), [], id="empty-nobody-knows-since-when"),
+        pytest.param(classic(START_MS, protocol_type=""), [], id="never-had-members"),
+        pytest.param(classic(START_MS, subscribed("foo")), [("foo", 0)], id="stable"),
+        pytest.param(classic(0, subscribed("foo"), subscribed("bar")), [("bar", 0), ("foo", 0)], id="stable-reads-all"),
+        pytest.param(classic(0, subscribed("foo"), b"?"), [("bar", 0), ("foo", 0)], id="stable-unreadable"),
+        pytest.param(classic(0, b"any", protocol_type="connect"), [("bar", 0), ("foo", 0)], id="stable-no-consumers"),
+    ],
+)
+def test_a_classic_group_keeps_what_it_may_need(group, left):
+    world = world_of()
+    value = OffsetCommitValue(offset=5, commit_timestamp=COMMITTED_MS)
+    world.log = [records.offset("g", "foo", 0, value), records.offset("g", "bar", 0, value), group]
+    world.crash()
+    world.advance(EVERY_MS)
+    assert kept(world) == left
+    assert ("g" in world.shard.ledger.groups) is bool(left)
+    if not left:
+        assert world.log[-1] == Record(GroupMetadataKey(group="g"), None)
+
+
+def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch):
+    monkeypatch.setattr(retention, "LOOKED_AT", 10)
+    world = world_of(foo=64)
+    for group in range(7):
+        for partition in range(25 if group == 3 else 4):
+            world.commit(-1, {("foo", partition): 1}, group_id=f"g{group}")
+    world.mono_ms = MINUTE_MS
+    appended = []
+    while world.shard.wake_at() <= world.mono_ms:
+        before = len(world.log)
+        world.perform(world.shard.step(Tick(), world.now))
+        appended.append(len(world.log) - before)
+    assert sum(appended) == 6 * 4 + 25
+    assert max(appended) <= 2 * 10
+    assert len(appended) >= 5
+    assert (world.shard.ledger.offsets, world.shard.wake_at()) == ({}, MINUTE_MS + EVERY_MS)
+
+
+def test_a_start_looks_after_a_whole_interval():
+    world = world_of()
+    world.commit(-1, {("foo", 0): 5})
+    world.mono_ms += MINUTE_MS
+    world.crash()
+    assert (kept(world), world.shard.wake_at()) == ([("foo", 0)], MINUTE_MS + EVERY_MS)
+    world.advance(EVERY_MS)
+    assert kept(world) == []
+
+
+places = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
+deeds = st.one_of(
+    st.tuples(st.just("commit"), st.sampled_from("gh"), places),
+    st.tuples(st.just("lease"), st.sampled_from("gh"), places),
+    st.tuples(st.just("join"), st.sampled_from("gh"), st.sampled_from([("foo",), ("bar",), ("bar", "foo"), ()])),
+    st.tuples(st.just("leave"), st.sampled_from("gh"), st.none()),
+    st.tuples(st.just("crash"), st.none(), st.none()),
+    st.tuples(st.just("time"), st.sampled_from([1, 9_999, 10_000, 40_000]), st.none()),
+)
+
+
+class Story:
+    """What a plain list of commits and members says must be there after each look."""
+
+    def __init__(self):
+        self.world = world_of()
+        self.world.settings = GroupSettings(
+            offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS, group_consumer_session_timeout_ms=60_000
+        )
+        self.world.crash()
+        self.commits = {}  # (group, topic, partition) -> when it may go, if it is not needed
+        self.wishes = {}  # group -> topics of its only member
+
+    def act(self, deed, first, second):
+        world = self.world
+        if deed in ("commit", "lease"):
+            version, lives_ms, lease = (4, 20_000, {"retention_time_ms": 20_000}) if deed == "lease" else (9, MINUTE_MS, {})
+            if first not in self.wishes:
+                assert world.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [Code.NONE]
+                self.commits[first, *second] = world.now.wall_ms + lives_ms
+        elif deed == "join":
+            answer = world.join("m", topics=second, group_id=first)
+            assert answer.error_code == Code.NONE
+            self.wishes[first] = second
+        elif deed == "leave":
+            if first in self.wishes:
+                world.beat("m", -1, group_id=first)
+                del self.wishes[first]
+        elif deed == "crash":
+            world.crash()
+        else:
+            self.pass_time(first)
+
+    def pass_time(self, elapsed_ms):
+        until_ms = self.world.mono_ms + elapsed_ms
+        while self.world.mono_ms < until_ms:
+            step_ms = min(EVERY_MS, until_ms - self.world.mono_ms)
+            for group in self.wishes:
+                self.world.beat("m", self.world.shard.ledger.groups[group].saved.members["m"].epoch, group_id=group)
+            self.world.advance(step_ms)
+            self.check()
+
+    def check(self):
+        """Nothing that is needed or young is missing, and nothing is there that was not committed."""
+        there = {(group, *place) for group in "gh" for place in kept(self.world, group)}
+        for place, ends_ms in list(self.commits.items()):
+            is_needed = place[1] in self.wishes.get(place[0], ())
+            assert place in there or not (is_needed or self.world.now.wall_ms < ends_ms)
+            if place not in there:
+                del self.commits[place]
+        assert there == set(self.commits)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(deeds, min_size=5, max_size=40))
+def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(story):
+    told = Story()
+    for deed in story:
+        told.act(*deed)
+        world = told.world
+        assert picture(world.shard) == picture(recovered(through_bytes(world.log), world.shard))
+        for keep_tombstones in (True, False):
+            assert picture(world.shard) == picture(recovered(compacted(world.log, keep_tombstones), world.shard))
+    for group in "gh":
+        told.act("leave", group, None)
+    told.pass_time(MINUTE_MS + 2 * EVERY_MS)
+    assert picture(told.world.shard) == {"groups": {}, "offsets": {}}
