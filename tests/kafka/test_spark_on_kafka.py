@@ -1,4 +1,4 @@
-"""The Spark source and the exactly-once writer, end to end on a real Apache Kafka."""
+"""The Spark source and the exactly-once writer, end to end on a real Apache Kafka, by KIP-848 and by the classic protocol."""
 
 import itertools
 
@@ -15,9 +15,17 @@ __all__ = ["test_killed_after_the_delta_commit_and_before_sparks", "test_two_app
 _numbers = itertools.count()
 
 
-@pytest.fixture
-def stage(kafka, tmp_path):
-    made = Stage(tmp_path, kafka.bootstrap, f"spark-on-kafka-{next(_numbers)}", 4)
+CLASSIC = {
+    "kafka.group.protocol": "classic",
+    "kafka.session.timeout.ms": "6000",
+    "kafka.heartbeat.interval.ms": "500",
+    "kafka.metadata.max.age.ms": "2000",
+}
+
+
+@pytest.fixture(params=[{}, CLASSIC], ids=["consumer", "classic"])
+def stage(kafka, tmp_path, request):
+    made = Stage(tmp_path, kafka.bootstrap, f"spark-on-kafka-{next(_numbers)}", 4, request.param)
     yield made
     made.close()
 

@@ -2,18 +2,24 @@
 
 import pytest
 
+from apportion.member.assigning import Given, TopicParts
 from apportion.member.batches import (
     Batches,
     Existing,
     Look,
     Named,
+    NotYet,
     Share,
     ShareAwaited,
     has_its_share,
 )
+from apportion.member.blobs import given_blob
+from apportion.member.parted import Parted, parted
 from apportion.member.plan import EARLIEST, Starting
 from apportion.member.spans import span
-from tests.member.surroundings import P0, P1, SESSION_MS, Surroundings, described, held
+from apportion.topics import Topic
+from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from tests.member.surroundings import ID, P0, P1, P2, SESSION_MS, Surroundings, described, held
 
 GRACE_MS = 5_000
 
@@ -78,3 +84,54 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
 def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(there, fields, group, share):
     there.sees(**{"target": held(P0), **fields})
     assert has_its_share(there.view, group) is share
+
+
+def classic(*members, state="Stable"):
+    """A classic group. members: (id, partitions of topic t)."""
+    return DescribedGroup(
+        group_id="g",
+        group_state=state,
+        members=tuple(
+            DescribedGroupMember(member_id=member, member_assignment=given_blob(Given((TopicParts("t", numbers),))))
+            for member, numbers in members
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "group", "share"),
+    [
+        (held(P0, P1, P2), classic(("m", (0, 1, 2))), True),
+        (held(P0), classic(("m", (0,)), ("n", (1, 2))), True),
+        (held(P0), classic(("m", (0,)), ("n", (1,))), False),  # partition 2 is on its way from one to the other
+        (held(P0), classic(("m", (0,)), ("n", (1, 2)), state="PreparingRebalance"), False),
+        (held(P0), classic(("m", (0, 1)), ("n", (2,))), False),  # this member has not heard of it
+        (held(), classic(("n", (0, 1, 2))), False),  # nor this one that it is out
+        (held(), classic(("m", ()), ("n", (0, 1, 2))), True),  # more members than partitions
+    ],
+)
+def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everything_away(there, target, group, share):
+    there.sees(target=target)
+    assert has_its_share(there.view, parted(group, {"t": Topic("t", ID, 3)})) is share
+
+
+def test_other_topics_and_members_that_cannot_be_read_do_not_count():
+    group = classic(("m", (0, 1)))
+    group.members += (
+        DescribedGroupMember(member_id="n", member_assignment=given_blob(Given((TopicParts("other", (0,)),)))),
+        DescribedGroupMember(member_id="o", member_assignment=b"?"),
+    )
+    assert parted(group, {"t": Topic("t", ID, 3)}) == Parted(True, {"m": held(P0, P1), "n": (), "o": ()}, held(P2))
+
+
+def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
+    previous = span("c", {P0: (0, 10), P1: (0, 10)})
+    restarted = batches()
+    there.sees(epoch=-1, target=None, last_accepted_ms=None)
+    with pytest.raises(NotYet):
+        there.attempt(restarted.next(previous, None))  # it waits for a slow member of its group, longer than a session
+    there.now_ms += 10 * SESSION_MS
+    there.sees(epoch=3, target=held(P0), last_accepted_ms=there.now_ms)
+    there.stood = Parted(True, {"m": held(P0)}, held(P1))
+    with pytest.raises(ShareAwaited):
+        there.attempt(restarted.next(previous, None))

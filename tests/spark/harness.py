@@ -11,8 +11,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from apportion.client.cluster import Cluster, places_of
+from apportion.member.blobs import given_of
 from apportion.testing import host
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,7 +104,9 @@ class Application:
 class Stage:
     """One topic, one group, one table, and the applications of one test."""
 
-    def __init__(self, path, bootstrap, name, partitions):
+    def __init__(self, path, bootstrap, name, partitions, source=None):
+        """source: options of every application's source, over which those of a single one go."""
+        self.source = source or {}
         self.path, self.bootstrap, self.group, self.topic = path, bootstrap, f"{name}-group", f"{name}-topic"
         self.table = path / "table"
         self.cluster = Cluster(bootstrap)
@@ -113,7 +117,7 @@ class Stage:
         self.applications = []
 
     def start(self, name, **options):
-        application = Application(self, name, **options)
+        application = Application(self, name, **{**options, "source": {**self.source, **options.get("source", {})}})
         self.applications.append(application)
         return application
 
@@ -163,6 +167,12 @@ class Stage:
 
     def owners(self):
         """partition -> client id of its owner, as the coordinator describes it."""
+        if self.source.get("kafka.group.protocol") == "classic":
+            (group,) = self.cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group).groups
+            given = {member.client_id: member.member_assignment for member in group.members if len(member.member_assignment)}
+            return {
+                number: who for who, blob in given.items() for parts in given_of(blob).partitions for number in parts.partitions
+            }
         request = ConsumerGroupDescribeRequest(group_ids=(self.group,))
         (group,) = self.cluster.call(request, coordinator=self.group).groups
         return {

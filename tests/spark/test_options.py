@@ -12,7 +12,11 @@ def test_the_three_required_options_are_enough():
         group="g",
         topics=("flights",),
         instance_id=None,
+        classic=False,
         assignor=None,
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=3_000,
+        metadata_max_age_ms=300_000,
         client_id="apportion-spark-g",
         rebalance_timeout_ms=300_000,
         request_timeout_ms=30_000,
@@ -51,6 +55,13 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
         ({"startingOffsets": "soon"}, "give earliest, latest, or JSON"),
         ({"startingOffsets": '{"flights":{"0":-3}}'}, "gives flights-0 the offset -3"),
         ({"startingOffsets": '{"trains":{"0":1}}'}, "names topic trains, which subscribe does not"),
+        ({"kafka.group.protocol": "generic"}, "kafka.group.protocol is 'generic': give consumer (KIP-848), or classic for brokers"),
+        ({"kafka.session.timeout.ms": "9000"}, "is for kafka.group.protocol=classic: with consumer the broker decides"),
+        (
+            {"kafka.group.protocol": "classic", "kafka.group.remote.assignor": "uniform"},
+            "is for kafka.group.protocol=consumer: with classic the members assign, by cooperative-sticky",
+        ),
+        ({"kafka.partition.assignment.strategy": "range"}, "spoken here with cooperative-sticky alone"),
     ],
 )
 def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, said):

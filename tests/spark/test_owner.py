@@ -1,21 +1,44 @@
 """The main thread's side of a membership, on a broker in this process and without Spark."""
 
+import functools
 import time
 
 import pytest
 
 from apportion.client.cluster import Cluster, places_of
+from apportion.member.assigning import Given, TopicParts
+from apportion.member.blobs import given_blob
+from apportion.member.generation import NO_GENERATION, ClassicSettings, Generation, join_request, sync_request
 from apportion.member.spans import NOTHING
+from apportion.member.strategy import strategy
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
 from apportion.spark.owner import Owner
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+
+CLASSIC = {  # the options of an owner that is a classic member
+    "kafka.group.protocol": "classic",
+    "kafka.session.timeout.ms": "4000",
+    "kafka.heartbeat.interval.ms": "200",
+    "kafka.metadata.max.age.ms": "300",
+}
+
+
+@pytest.fixture(scope="module", params=["consumer", "classic"])
+def protocol(request):
+    """What the members of a test speak, on a broker of their own."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def broker():
-    settings = {"group.consumer.heartbeat.interval.ms": 200, "group.consumer.session.timeout.ms": 4_000}
+def broker(protocol):
+    settings = {
+        "group.consumer.heartbeat.interval.ms": 200,
+        "group.consumer.session.timeout.ms": 4_000,
+        "group.min.session.timeout.ms": 1_000,
+    }
     with EmbeddedBroker(**settings) as running:
         yield running
 
@@ -28,12 +51,13 @@ def cluster(broker):
 
 
 @pytest.fixture
-def owner_of(broker):
+def owner_of(broker, protocol):
     """`owner_of(group, topic, **options)`: an owner; it has left its group at the end."""
     owners = []
 
     def make(group, topic, **options):
         given = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.group.id": group, "subscribe": topic, **options}
+        given |= CLASSIC if protocol == "classic" else {}
         owners.append(Owner(SourceOptions.parse(given)))
         return owners[-1]
 
@@ -46,8 +70,23 @@ def produce(cluster, place, count):
     cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
 
 
-def haunt(cluster, group, topic):
-    """A member joins the group, is given every partition, and is never heard of again."""
+@pytest.fixture
+def haunt(cluster, protocol):
+    """`haunt(group, topic)`: a member has joined the group, has been given both partitions, and is never heard of again."""
+    return functools.partial(haunt_classic if protocol == "classic" else haunt_consumer, cluster)
+
+
+def haunt_classic(cluster, group, topic):
+    ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=4_000)
+    named = cluster.call(join_request(ghost, "", (topic,), (), NO_GENERATION, None), coordinator=group)
+    joined = cluster.call(join_request(ghost, named.member_id, (topic,), (), NO_GENERATION, None), coordinator=group)
+    everything = given_blob(Given((TopicParts(topic, (0, 1)),)))
+    plan = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=everything),)
+    generation = Generation(joined.generation_id, "cooperative-sticky", plan=plan)
+    assert cluster.call(sync_request(ghost, joined.member_id, generation), coordinator=group).assignment == everything
+
+
+def haunt_consumer(cluster, group, topic):
     beat = ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id="ghost",
@@ -100,7 +139,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ow
     assert (dict(following.ranges), cluster.committed("restarted", [place])) == ({place: (5, 8)}, {place: 5})
 
 
-def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(cluster, owner_of):
+def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(cluster, owner_of, haunt):
     places = places_of(cluster.create_topic("haunted", 2))
     for place in places:
         produce(cluster, place, 8)
@@ -108,18 +147,18 @@ def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(cluster,
     batch = span_where(first, NOTHING, lambda span: span.ranges, limit=10)
     assert dict(batch.ranges) == dict.fromkeys(places, (0, 5))
     first.close()
-    haunt(cluster, "haunted-group", "haunted")
+    haunt("haunted-group", "haunted")
     again = owner_of("haunted-group", "haunted", startingOffsets="earliest")
     following = span_where(again, batch, lambda span: span != batch)
     assert dict(following.ranges) == dict.fromkeys(places, (5, 8))
     assert cluster.committed("haunted-group", places) == dict.fromkeys(places, 5)
 
 
-def test_reading_what_is_there_does_not_end_before_the_share_has_come(cluster, owner_of):
+def test_reading_what_is_there_does_not_end_before_the_share_has_come(cluster, owner_of, haunt):
     places = places_of(cluster.create_topic("now", 2))
     for place in places:
         produce(cluster, place, 8)
-    haunt(cluster, "now-group", "now")
+    haunt("now-group", "now")
     owner = owner_of("now-group", "now", startingOffsets="earliest")
     owner.stop_at_present_ends()
     produce(cluster, places[0], 2)

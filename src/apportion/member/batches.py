@@ -17,6 +17,7 @@ from apportion.machine import Note
 from apportion.member.commits import due
 from apportion.member.consumer import View
 from apportion.member.membership import Assignment, State, from_wire
+from apportion.member.parted import Parted
 from apportion.member.plan import Log, Plan, Starting, World, plan
 from apportion.member.spans import Place, Span, id_text
 from apportion.topics import Topic, TopicId, Topics
@@ -50,7 +51,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class SessionLimit:
-    """How long may a member be silent, in ms (group.consumer.session.timeout.ms)? The answer is an int."""
+    """How long may a member be silent, in ms (group.consumer.session.timeout.ms, or its own session)? The answer is an int."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What has the coordinator in mind for the group? The answer is a DescribedGroup."""
+    """What has the group in mind for its members? The answer is a DescribedGroup; of a classic group it is a Parted."""
 
 
 Ask = Look | SessionLimit | Subscribed | Existing | Named | Adopt | Committed | Commit | Starts | Ends | Share | Note
@@ -153,7 +154,7 @@ class Batches:
         self._stored: dict[Place, int] = {}  # what this member has committed in this life
         self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
         self._session_ms = 0
-        self._joined_ms = 0
+        self._joined = (0, 0)  # the last life that had a place, and when that was first seen
 
     def next(self, previous: Span, limit: int | None, caps: Mapping[Place, int] | None = None) -> Asking[Span]:
         """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
@@ -164,7 +165,7 @@ class Batches:
         yield from self._commit(due(previous, self.held.places, self._stored))
         owned = yield from self._owned(view)
         if self.planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
-            yield from self.await_share(self._joined_ms + self._session_ms + SHARE_GRACE_MS)
+            yield from self.await_share(self._joined[1] + self._session_ms + SHARE_GRACE_MS)
         kept = dict.fromkeys(place for place in owned if place in self.held.places and place in previous.ranges)
         yield from self._refuse_deleted(previous, owned)
         gained = tuple(place for place in owned if place not in kept)
@@ -208,9 +209,11 @@ class Batches:
         if self._sizes is None:
             yield from self._look_at_topics()
         if view.lives != self.held.life:
-            self.held, self._stored, self._joined_ms = Held(view.lives, {}), {}, seen.now_ms
+            self.held, self._stored = Held(view.lives, {}), {}
         if view.epoch <= 0 or view.target is None:
             raise NotYet(f"the member has no place in the group yet ({view.state.value})")
+        if view.lives != self._joined[0]:
+            self._joined = view.lives, seen.now_ms
         if is_silent(seen, self._session_ms):
             raise NotYet(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
         return view
@@ -293,8 +296,10 @@ def is_silent(seen: Seen, session_ms: int) -> bool:
     return accepted_ms is None or seen.now_ms - accepted_ms > session_ms
 
 
-def has_its_share(view: View, group: DescribedGroup) -> bool:
+def has_its_share(view: View, group: DescribedGroup | Parted) -> bool:
     """Whether the member that is seen so holds what the newest target of the group gives it."""
+    if isinstance(group, Parted):
+        return group.stable and not group.withheld and group.given.get(view.member_id) == view.target
     for member in group.members:
         if member.member_id == view.member_id:
             current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch

@@ -306,6 +306,8 @@ class ConsumerMember:
             actions.append(Left(heard))
 
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
+        if code is Code.UNSUPPORTED_VERSION:
+            why = f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so choose the classic protocol"
         self._error = f"{code.name}: {why}"
         self._poll_at_ms = None
         actions += [Lost(self._lives, self._owned), Failed(code, why)]

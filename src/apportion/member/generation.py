@@ -51,7 +51,7 @@ class ClassicSettings:
         return next((assignor for assignor in self.assignors if assignor.name == name), None)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Generation:
     """What a member knows of the generation that it is in.
 

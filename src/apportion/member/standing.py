@@ -5,6 +5,8 @@ a new one is wanted; requests under way, pauses and goodbyes are the member's (`
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
@@ -76,15 +78,15 @@ class Standing:
     def joined(self, answer: JoinGroupResponse) -> list[Note]:
         """The member is in a new generation. Refused if that is led by an assignor that the member does not have."""
         name = answer.protocol_name or ""
-        self.generation = generation = Generation(answer.generation_id, name, self._said)
+        self.generation = Generation(answer.generation_id, name, self._said)
         if self._settings.assignor_or_none(name) is None:
             why = f"the group has chosen the assignor {name!r}, which this member does not have"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         if answer.leader != answer.member_id:
             return []
-        generation.heard = heard = hear(answer.members)
-        generation.topics = tuple(sorted(dict.fromkeys((*heard.topics, *self._said))))
-        generation.plan = () if answer.skip_assignment else None
+        heard = hear(answer.members)
+        topics = tuple(sorted(dict.fromkeys((*heard.topics, *self._said))))
+        self._learnt(heard=heard, topics=topics, plan=() if answer.skip_assignment else None)
         return [Note("error", f"a member gets nothing: {why}") for why in heard.unreadable]
 
     def synced(self, answer: SyncGroupResponse) -> list[Offer]:
@@ -100,7 +102,7 @@ class Standing:
         if strange is not None:
             self.rejoins = f"topic {strange} was given and is not subscribed"
         elif given.partitions:
-            self.generation.given = given
+            self._learnt(given=given)
         else:
             return self._take(given)
         return []
@@ -121,13 +123,13 @@ class Standing:
         generation = self.generation
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert generation.heard is not None and assignor is not None
-        generation.shapes = self._atlas.cluster(generation.topics)
-        generation.plan = share_out(assignor, generation.shapes, generation.heard.members, checks=self._cooperative)
+        shapes = self._atlas.cluster(generation.topics)
+        self._learnt(shapes=shapes, plan=share_out(assignor, shapes, generation.heard.members, checks=self._cooperative))
 
     def _take(self, given: Given) -> list[Offer]:
         """What was given in this generation is what the owner is to hold."""
         generation = self.generation
-        generation.given, generation.settled = None, True
+        self._learnt(given=None, settled=True)
         self._acquired, self._share = generation.number, given
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert assignor is not None
@@ -145,8 +147,11 @@ class Standing:
             shapes = self._atlas.cluster(generation.topics)
             if generation.shapes not in (None, shapes):
                 self.rejoins = "topics have changed"
-            generation.shapes = shapes
+            self._learnt(shapes=shapes)
         return offers
+
+    def _learnt(self, **news: Any) -> None:
+        self.generation = replace(self.generation, **news)
 
     # the owner
 

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from apportion.member.plan import EARLIEST, LATEST, Starting
+from apportion.member.strategy import strategy
 
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
@@ -28,10 +29,17 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "minoffsetspertrigger": "not supported yet; use the query's trigger interval",
     "maxtriggerdelay": "not supported yet; use the query's trigger interval",
     "minpartitions": "not supported yet; a batch is cut into as many tasks as there are cores, more where there is much to read",
-    "kafka.session.timeout.ms": "with KIP-848 the broker decides: set group.consumer.session.timeout.ms there",
-    "kafka.heartbeat.interval.ms": "with KIP-848 the broker decides: set group.consumer.heartbeat.interval.ms there",
-    "kafka.partition.assignment.strategy": "with KIP-848 the broker assigns; use kafka.group.remote.assignor",
+    "kafka.partition.assignment.strategy": "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
+    "keep what stays with them; with KIP-848 the broker assigns, as kafka.group.remote.assignor says",
     "kafka.security.protocol": "only plain connections are supported yet",
+}
+ONLY = {  # protocol -> option that it alone has -> what the other one has instead
+    "consumer": {"kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option"},
+    "classic": {
+        "kafka.session.timeout.ms": "the broker decides: set group.consumer.session.timeout.ms there",
+        "kafka.heartbeat.interval.ms": "the broker decides: set group.consumer.heartbeat.interval.ms there",
+        "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
+    },
 }
 KNOWN = {  # option in lower case -> as it is written
     name.lower(): name
@@ -39,7 +47,11 @@ KNOWN = {  # option in lower case -> as it is written
         "kafka.bootstrap.servers",
         "kafka.group.id",
         "kafka.group.instance.id",
+        "kafka.group.protocol",
         "kafka.group.remote.assignor",
+        "kafka.session.timeout.ms",
+        "kafka.heartbeat.interval.ms",
+        "kafka.metadata.max.age.ms",
         "kafka.client.id",
         "kafka.max.poll.interval.ms",
         "kafka.request.timeout.ms",
@@ -64,7 +76,11 @@ class SourceOptions:
     group: str
     topics: tuple[str, ...]
     instance_id: str | None
+    classic: bool
     assignor: str | None
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    metadata_max_age_ms: int
     client_id: str
     rebalance_timeout_ms: int
     request_timeout_ms: int
@@ -82,6 +98,7 @@ class SourceOptions:
                 raise OptionError(f"option {_as_written(name, given)} cannot be used: {REFUSED[name]}.")
             if name not in KNOWN:
                 _refuse_unknown(_as_written(name, given))
+        classic = _protocol(options) == "classic"
         group = _required(options, "kafka.group.id", "the name of the consumer group that this query joins")
         topics = _topics(_required(options, "subscribe", "the topics to read, with commas between them"))
         return cls(
@@ -89,7 +106,11 @@ class SourceOptions:
             group=group,
             topics=topics,
             instance_id=options.get("kafka.group.instance.id") or None,
+            classic=classic,
             assignor=options.get("kafka.group.remote.assignor") or None,
+            session_timeout_ms=_positive(options, "kafka.session.timeout.ms") or 45_000,
+            heartbeat_interval_ms=_positive(options, "kafka.heartbeat.interval.ms") or 3_000,
+            metadata_max_age_ms=_positive(options, "kafka.metadata.max.age.ms") or 300_000,
             client_id=options.get("kafka.client.id") or f"apportion-spark-{group}",
             rebalance_timeout_ms=_positive(options, "kafka.max.poll.interval.ms") or 300_000,
             request_timeout_ms=_positive(options, "kafka.request.timeout.ms") or 30_000,
@@ -98,6 +119,23 @@ class SourceOptions:
             fail_on_data_loss=_boolean(options, "failOnDataLoss", True),
             include_headers=_boolean(options, "includeHeaders", False),
         )
+
+    def membership(self) -> dict[str, Any]:
+        """The settings of the session."""
+        settings: dict[str, Any] = {
+            "instance_id": self.instance_id,
+            "rebalance_timeout_ms": self.rebalance_timeout_ms,
+            "poll_limit_ms": self.rebalance_timeout_ms,
+        }
+        if not self.classic:
+            return settings | {"server_assignor": self.assignor}
+        return settings | {
+            "protocol": "classic",
+            "assignors": strategy("cooperative-sticky"),
+            "session_timeout_ms": self.session_timeout_ms,
+            "heartbeat_interval_ms": self.heartbeat_interval_ms,
+            "metadata_interval_ms": self.metadata_max_age_ms,
+        }
 
 
 def _as_written(name: str, given: Mapping[str, str]) -> str:
@@ -115,6 +153,19 @@ def _required(options: Mapping[str, str], name: str, what: str) -> str:
     if not value:
         raise OptionError(f'option {name} is missing: give {what}, as in .option("{name}", "...").')
     return value
+
+
+def _protocol(options: Mapping[str, str]) -> str:
+    protocol = options.get("kafka.group.protocol", "consumer").strip().lower()
+    if protocol not in ONLY:
+        raise OptionError(
+            f"option kafka.group.protocol is {protocol!r}: give consumer (KIP-848), or classic for brokers that do not have it."
+        )
+    for other, own in ONLY.items():
+        for name, instead in own.items():
+            if other != protocol and name in options:
+                raise OptionError(f"option {name} is for kafka.group.protocol={other}: with {protocol} {instead}.")
+    return protocol
 
 
 def _bootstrap(value: str) -> str:

@@ -39,6 +39,7 @@ from apportion.member.batches import (
     Subscribed,
 )
 from apportion.member.consumer import View
+from apportion.member.parted import Parted, parted
 from apportion.member.plan import EARLIEST, LATEST
 from apportion.member.spans import Place, Span
 from apportion.spark.options import SourceOptions
@@ -48,6 +49,8 @@ from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
+from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 FIRST_ANSWER_LIMIT_S = 60.0
 FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
@@ -55,6 +58,7 @@ STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
+GONE = "Dead"  # how a group is described that is no classic one, or none at all
 T = TypeVar("T")
 
 log = logging.getLogger("apportion.spark")
@@ -67,15 +71,7 @@ class Owner:
         """The member joins on a thread of its own."""
         self.options = options
         self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
-        self.session = Session(
-            self.cluster,
-            options.group,
-            options.topics,
-            instance_id=options.instance_id,
-            server_assignor=options.assignor,
-            rebalance_timeout_ms=options.rebalance_timeout_ms,
-            poll_limit_ms=options.rebalance_timeout_ms,
-        )
+        self.session = Session(self.cluster, options.group, options.topics, **options.membership())
         self.batches = Batches(
             options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
         )
@@ -166,6 +162,8 @@ class Owner:
         return Seen(self.session.status(), now().mono_ms)
 
     def _session_limit(self) -> int:
+        if self.options.classic:
+            return self.options.session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
     def _subscribed(self) -> dict[str, Topic]:
@@ -180,14 +178,27 @@ class Owner:
     def _noted(self, note: Note) -> None:
         log.log(logging.getLevelName(note.level.upper()), "group %s: %s", self.options.group, note.text)
 
-    def _described(self) -> DescribedGroup:
-        """The group as its coordinator describes it."""
+    def _described(self) -> DescribedGroup | Parted:
+        """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
+        if self.options.classic:
+            group = self._described_classic()
+            if group.group_state != GONE:
+                return parted(group, self._subscribed())
         request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
 
         def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
             return Code.of(answer.groups[0].error_code), answer.groups[0]
 
         return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
+
+    def _described_classic(self) -> ClassicGroup:
+        request = DescribeGroupsRequest(groups=(self.options.group,))
+
+        def read(answer: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:
+            group, code = answer.groups[0], Code.of(answer.groups[0].error_code)
+            return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
+
+        return self.cluster.ask_coordinator("DescribeGroups", request, self.options.group, read, CALL_MS)
 
     def _refuse_standstill(self, error: Exception) -> None:
         """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""

@@ -1,0 +1,113 @@
+"""The Spark source's membership on a Kafka that does not have KIP-848, as before 4.0: classic groups are all there is."""
+
+import time
+
+import pytest
+
+import apportion
+from apportion.client.cluster import Cluster, places_of
+from apportion.errors import Code, Refused
+from apportion.member.batches import MembershipFailed
+from apportion.member.spans import NOTHING
+from apportion.spark.options import SourceOptions
+from apportion.spark.owner import Owner
+from apportion.testing.kafka import RealKafka
+from apportion.wire.batch import encode_batch
+
+CLASSIC = {
+    "kafka.group.protocol": "classic",
+    "kafka.session.timeout.ms": "6000",
+    "kafka.heartbeat.interval.ms": "200",
+    "kafka.metadata.max.age.ms": "500",
+    "startingOffsets": "earliest",
+}
+
+
+@pytest.fixture(scope="module")
+def bootstrap(jars, tmp_path_factory):
+    with RealKafka(jars, tmp_path_factory.mktemp("kafka"), {"group.coordinator.rebalance.protocols": "classic"}) as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def cluster(bootstrap):
+    made = Cluster(bootstrap)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def owner_of(bootstrap):
+    """`owner_of(group, topic, **options)`: an owner; it has left its group at the end."""
+    owners = []
+
+    def make(group, topic, options):
+        given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": group, "subscribe": topic}
+        owners.append(Owner(SourceOptions.parse(given | options)))
+        return owners[-1]
+
+    yield make
+    for owner in owners:
+        owner.close()
+
+
+def produce(cluster, places, count):
+    for place in places:
+        cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
+
+
+def read_by(owners, until, spans=None):
+    """What each owner has read when `until` holds of the spans; each asked in turn, its last span written before."""
+    spans = spans or [NOTHING] * len(owners)
+    deadline = time.monotonic() + 60
+    while not until(spans):
+        assert time.monotonic() < deadline, spans
+        spans = [owner.next_span(span, None) for owner, span in zip(owners, spans, strict=True)]
+    return spans
+
+
+def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
+    places = places_of(cluster.create_topic("now", 3))
+    for total in (4, 8):
+        produce(cluster, places, 4)
+        owner = owner_of("now", "now", CLASSIC)
+        owner.stop_at_present_ends()
+        batch = owner.next_span(NOTHING, None)
+        assert owner.next_span(batch, None) is batch
+        owner.close()
+        assert batch.resting() == dict.fromkeys(places, total)
+
+
+def test_queries_share_hand_over_and_take_back(cluster, owner_of):
+    places = places_of(cluster.create_topic("shared", 4))
+    produce(cluster, places, 5)
+    one, two = (owner_of("shared", "shared", CLASSIC | {"kafka.client.id": name}) for name in ("one", "two"))
+    first, second = read_by([one, two], lambda spans: [len(span.ranges) for span in spans] == [2, 2])
+    assert {**first.resting(), **second.resting()} == dict.fromkeys(places, 5)
+    two.close()
+    produce(cluster, places, 5)
+    (last,) = read_by([one], lambda spans: spans[0].resting() == dict.fromkeys(places, 10), [first])
+    assert cluster.committed("shared", places) == {place: start for place, (start, _) in last.ranges.items()}
+
+
+def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of):
+    cluster.create_topic("grows", 1)
+    owner = owner_of("grows", "grows", CLASSIC | {"startingOffsets": "latest"})
+    (span,) = read_by([owner], lambda spans: len(spans[0].ranges) == 1)
+    _, added = places_of(cluster.grow_topic("grows", 2))
+    produce(cluster, [added], 3)
+    (span,) = read_by([owner], lambda spans: spans[0].ranges.get(added, (0, 0))[1] == 3, [span])
+    assert span.ranges[added] == (0, 3)
+
+
+def test_without_kip_848_the_consumer_protocol_is_refused_with_the_remedy(bootstrap, cluster, owner_of):
+    cluster.create_topic("new", 1)
+    remedy = "a broker without KIP-848 has classic groups only, so choose the classic protocol"
+    owner = owner_of("new", "new", {})
+    with pytest.raises(MembershipFailed, match=remedy):
+        while True:
+            owner.next_span(NOTHING, None)
+    with apportion.Consumer(bootstrap, "newer", topics=["new"]) as consumer, pytest.raises(Refused, match=remedy) as refusal:
+        while True:
+            consumer.poll(1_000)
+    assert refusal.value.code is Code.UNSUPPORTED_VERSION
