@@ -41,7 +41,7 @@ class BrokerSettings:
     log_segment_bytes: int = 1_073_741_824
     log_message_timestamp_after_max_ms: int = 3_600_000
     offsets_topic_num_partitions: int = 50
-    offsets_topic_segment_bytes: int = 104_857_600
+    offsets_topic_segment_bytes: int = 16_777_216
     fetch_max_bytes: int = 57_671_680
     producer_id_expiration_ms: int = 86_400_000
     socket_request_max_bytes: int = 104_857_600

@@ -13,7 +13,7 @@ from apportion.errors import DecodeError
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.log import Log
 from apportion.store.segment import Segment
-from apportion.wire.batch import Record, decode_batch, encode_records, read_header
+from apportion.wire.batch import Record, decode_batch, encode_records
 
 DIRTY_RATIO = 0.5
 """How much of what can be cleaned must not have been cleaned before, as Kafka's `min.cleanable.dirty.ratio`."""
@@ -25,6 +25,8 @@ BATCH_BYTES = 1 << 16
 """How large a batch of survivors grows before the next one begins."""
 LONGEST_BATCH = 1 << 30
 """How many offsets one batch covers at the most: the format counts them in 31 bits."""
+ATTRIBUTES_AT, OF_A_TRANSACTION = 22, 16 | 32
+"""The byte of a batch's header, and the bits in it, that say that a transaction wrote it, or ended with it."""
 
 Keeps = Callable[[Record], bool]
 
@@ -126,11 +128,10 @@ def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
     """Records, last offset and size of every batch. Damaged for bytes that are no batch, or one of a transaction."""
     for placed in segment.batches(segment.base_offset):
         view = segment.view(placed)
+        if view[ATTRIBUTES_AT] & OF_A_TRANSACTION:
+            raise Damaged(f"{segment.path}, offset {placed.base_offset}: a batch of a transaction, which no coordinator here wrote")
         try:
-            header = read_header(view)
             records = decode_batch(view)
         except DecodeError as error:
             raise Damaged(f"{segment.path}, offset {placed.base_offset}: {error}") from None
-        if header.is_transactional or header.is_control:
-            raise Damaged(f"{segment.path}, offset {placed.base_offset}: a batch of a transaction, which no coordinator here wrote")
         yield records, placed.last_offset, placed.end - placed.start

@@ -1,0 +1,87 @@
+"""A million commits: what a start pays to read them before and after a cleaning, what that costs, and the length of its steps.
+
+Ten partitions a commit, ten thousand in all. Everything is processor time: the disk's part is measured by `bench_store.py`.
+"""
+
+import tempfile
+from time import process_time
+from typing import Any
+
+from apportion.coord import records
+from apportion.coord.config import GroupSettings
+from apportion.coord.shard import Shard
+from apportion.node.coordinators import stored
+from apportion.node.journal import Journal
+from apportion.node.partitions import Partition
+from apportion.node.settings import BrokerSettings
+from apportion.store.compact import Pause, cleaning
+from apportion.store.files import RealDisk
+from apportion.store.log import Log, LogSettings
+from apportion.topics import Topic, Topics
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.group_records import OffsetCommitValue
+from apportion.wire.records_codec import encode_key, encode_value
+
+COMMITS, PARTITIONS, KEYS = 1_000_000, 10, 10_000
+LAYOUT = LogSettings(segment_bytes=BrokerSettings().offsets_topic_segment_bytes)
+
+
+def run() -> list[dict[str, Any]]:
+    """Seconds to replay before and after, seconds to clean, and the longest step but for one in a hundred."""
+    with tempfile.TemporaryDirectory(dir=".") as root:  # beside the sources: /tmp may be in memory
+        disk = RealDisk(root)
+        log = _written(disk)
+        before_s, before_bytes = _replayed(disk), log.size_bytes
+        steps = _cleaned(disk, log)
+        after_s = _replayed(disk)
+        after_bytes = log.size_bytes
+        disk.close()
+    steps.sort()
+    return [
+        _row("offsets_replay_s", before_s, "s"),
+        _row("offsets_clean_s", sum(steps), "s"),
+        _row("offsets_clean_step_ms", steps[len(steps) * 99 // 100] * 1000, "ms"),
+        _row("offsets_replay_clean_s", after_s, "s"),
+        _row("offsets_left", after_bytes / before_bytes, "of 1"),
+    ]
+
+
+def _row(name: str, value: float, unit: str) -> dict[str, Any]:
+    return {"name": name, "value": value, "unit": unit, "target": None, "better": "lower"}
+
+
+def _written(disk: RealDisk) -> Log:
+    log = Log.open(disk, "o-0", LAYOUT)
+    for first in range(0, COMMITS, PARTITIONS):
+        value = encode_value(OffsetCommitValue(offset=first, commit_timestamp=first))
+        numbers = [(first + number) % KEYS for number in range(PARTITIONS)]
+        made = [(encode_key(records.offset(f"group-{n // 100}", "orders", n % 100, None).key), value, ()) for n in numbers]
+        batch = encode_batch(made, base_offset=log.next_offset, timestamp_ms=first)
+        log.append(batch, last_offset=log.next_offset + PARTITIONS - 1, max_timestamp_ms=first)
+    for _ in range(2):  # what is closed is sealed by the second
+        disk.sync(log.unsynced_paths())
+    return log
+
+
+def _replayed(disk: RealDisk) -> float:
+    """How long a start needs for the log."""
+    start_s = process_time()
+    partition = Partition(Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), Journal())
+    shard = Shard(GroupSettings(), Topics())
+    for record, offset in stored(partition):
+        shard.replay(record, offset)
+    assert sum(len(by_topic["orders"]) for by_topic in shard.ledger.offsets.values()) == KEYS
+    return process_time() - start_s
+
+
+def _cleaned(disk: RealDisk, log: Log) -> list[float]:
+    """How long each step of the cleaning needs."""
+    steps, work = [], cleaning(log, log.next_offset, 0)
+    while True:
+        start_s = process_time()
+        pause = next(work, None)
+        steps.append(process_time() - start_s)
+        if pause is None:
+            return steps
+        if pause is Pause.FOR_THE_DISK:
+            disk.sync(log.unsynced_paths())
