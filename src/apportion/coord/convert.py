@@ -44,6 +44,9 @@ UPGRADING = ("bidirectional", "upgrade")
 DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a consumer group, and a classic one."""
 
+KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""They have no use for user data in an assignment, though librdkafka's leaders write some; what a stranger's means nobody knows."""
+
 Place = tuple[TopicId, int]
 
 
@@ -118,7 +121,7 @@ def heirs_of(group: ClassicGroup, topics: Topics) -> list[Heir]:
     """Every member, with all that it may be using: its last assignment, and what it owes.
 
     The protocol that all would elect stands first, for it is what they believe in. Errors: GROUP_ID_NOT_FOUND for bytes that
-    cannot be read, for a partition that two members have, and for user data in an assignment, which no member would see again.
+    cannot be read, for a partition that two members have, and for a custom assignor's user data, which no member would see again.
     """
     name = group.live.elected()
     heirs: list[Heir] = []
@@ -129,8 +132,8 @@ def heirs_of(group: ClassicGroup, topics: Topics) -> list[Heir]:
             assigned = last_assignment(group, member)
         except DecodeError as error:
             raise cannot_upgrade(group, f"what member {member.member_id} has is malformed: {error}") from error
-        if assigned.user_data:
-            raise cannot_upgrade(group, f"its assignor gives user data ({len(assigned.user_data)} bytes to {member.member_id}).")
+        if assigned.user_data and name not in KNOWN_ASSIGNORS:
+            raise cannot_upgrade(group, f"its custom assignor {name} gives user data to {member.member_id}.")
         known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
         parts = grouped(dict.fromkeys(places(consumer_classic.parts(assigned.assigned_partitions, topics))))
         heirs.append(Heir(member, known, subscription, parts))
