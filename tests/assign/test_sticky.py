@@ -94,6 +94,17 @@ def test_what_one_must_give_goes_back_to_who_had_it_before():
     assert cooperative_sticky(claims, starts, subscriptions).tolist() == [0, 0, -1, -1]
 
 
+def test_what_goes_home_goes_home_topic_by_topic():
+    ours = [(5, list(range(8))), (4, [3, 6]), (3, [2, 7])]
+    claims, starts, subscriptions = vectors(ours, [4, 4], [[0, 1]] * 3)
+    held = settled(claims, 8)
+    assert uniform(held.owner, starts, subscriptions).tolist() == [0, 0, 0, 1, 2, 1, 2, 1]
+    assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 0, 1, 1, 2, 1, 2]
+    claims, starts, subscriptions = vectors([(3, [2]), (5, [0, 1, 2]), (2, [1])], [2, 1], [[0, 1]] * 3)
+    assert uniform(settled(claims, 3).owner, starts, subscriptions).tolist() == [1, 0, 2]
+    assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]  # nobody's wish of one topic is met with the other
+
+
 def test_a_former_owner_gets_back_only_what_it_has_room_for():
     claims, starts, subscriptions = vectors([(5, [0, 1, 2, 3, 4, 5]), (4, [2, 3, 4, 5]), (4, [])], [6], [[0]] * 3)
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 1, 1, 2, 2]

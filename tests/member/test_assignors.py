@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.assignors import CLIENT_ASSIGNORS, Given, Range, RoundRobin, Subscription, TopicParts, TopicShape, by_topic
+from apportion.member.assignors import (
+    CLIENT_ASSIGNORS,
+    Given,
+    Range,
+    Rebalance,
+    RoundRobin,
+    Subscription,
+    TopicParts,
+    TopicShape,
+    by_topic,
+)
 
 
 def shares(assignor, sizes, members):
@@ -22,6 +32,25 @@ def wanting(*topics, instance_id=None):
 def test_range_gives_each_member_a_piece_of_every_topic():
     members = {"b": wanting("u", "t"), "a": wanting("t", "u")}
     assert shares(Range(), {"t": 3, "u": 2}, members) == {"a": {"t": (0, 1), "u": (0,)}, "b": {"t": (2,), "u": (1,)}}
+
+
+def test_range_looks_for_racks_in_every_topic():
+    here, there = ("here",), ("there", "far")
+    members = {"a": replace(wanting("t", "u"), rack_id="there"), "b": replace(wanting("t", "u"), rack_id="here"), "c": wanting()}
+    cluster = {"t": TopicShape(2, (here, there)), "u": TopicShape(4, (there, here, here, there))}
+    given = {member: dict(each.partitions) for member, each in Range().assign(cluster, members).items()}
+    assert given == {"a": {"t": (1,), "u": (0, 3)}, "b": {"t": (0,), "u": (1, 2)}, "c": {}}
+
+
+def test_each_assignor_says_how_its_group_may_rebalance():
+    eager, cooperative = sorted(Rebalance)
+    assert (eager, cooperative) == (Rebalance.EAGER, Rebalance.COOPERATIVE)
+    assert {name: assignor().rebalances for name, assignor in CLIENT_ASSIGNORS.items()} == {
+        "range": (eager,),
+        "roundrobin": (eager,),
+        "sticky": (eager,),
+        "cooperative-sticky": (cooperative, eager),
+    }
 
 
 def test_roundrobin_goes_on_where_the_topic_before_ended():

@@ -55,6 +55,7 @@ def test_an_assignment_of_everything_to_who_wants_it_is_fine_and_so_is_none():
         ({"x": giving()}, "answers for 'x', which is no member of the group"),
         ({"x": giving(t=(), u=(0,))}, "gives partition 0 of 'u' to 'x', which is no member of the group"),
         ({"a": giving(t=(0, 2))}, "gives partition 2 of 't' to 'a', but the topic has 2 partitions"),
+        ({"a": giving(t=(0, 70))}, "gives partition 70 of 't' to 'a', but the topic has 2 partitions"),
         ({"a": giving(t=(-1,))}, "gives partition -1 of 't' to 'a', but the topic has 2 partitions"),
         ({"a": giving(lost=(0,))}, "gives partition 0 of 'lost' to 'a', but the topic does not exist"),
         ({"a": giving(t=(1,)), "b": giving(t=(0, 1))}, "gives partition 1 of 't' to 'b' and to 'a'"),
