@@ -4,6 +4,7 @@ import json
 import subprocess
 import threading
 import time
+from contextlib import suppress
 
 from confluent_kafka.admin import AdminClient
 
@@ -77,7 +78,7 @@ class Client:
             self.stage.heard.notify_all()
 
     def complaints(self):
-        return self.errors.read_text()[-2000:]
+        return self.errors.read_text()[-6000:]
 
     def heard(self, fact):
         """Everything it has said of one kind, in order."""
@@ -90,7 +91,8 @@ class Client:
         return [tuple(place) for place in self.heard("read")]
 
     def order(self, do, **more):
-        self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
+        with suppress(BrokenPipeError):  # whoever waits for the answer is told that it fell
+            self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
 
     def answer(self, fact, do, **more):
         """What it says to an order."""
@@ -126,4 +128,5 @@ class Client:
     def close(self):
         self.listener.join()
         self.process.stdout.close()
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()

@@ -3,6 +3,8 @@
 from confluent_kafka import Consumer, Producer, TopicPartition
 from lines import READ_S, play
 
+INCREMENTAL = ("cooperative-sticky", "consumer")
+
 
 class Client:
     """A producer, and a member once it has joined."""
@@ -25,29 +27,30 @@ class Client:
         return sent
 
     def join(self):
-        static = {"group.instance.id": self.wish["instance"]} if self.wish["instance"] else {}
-        self.consumer = Consumer(
-            {
-                "bootstrap.servers": self.wish["bootstrap"],
-                "group.id": self.wish["group"],
-                "client.id": self.wish["name"],
-                "partition.assignment.strategy": self.wish["strategy"],
-                "session.timeout.ms": self.wish["session_ms"],
-                "heartbeat.interval.ms": self.wish["heartbeat_ms"],
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                **static,
-            }
-        )
+        config = {
+            "bootstrap.servers": self.wish["bootstrap"],
+            "group.id": self.wish["group"],
+            "client.id": self.wish["name"],
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+        if self.wish["instance"]:
+            config["group.instance.id"] = self.wish["instance"]
+        if self.wish["strategy"] == "consumer":
+            config["group.protocol"] = "consumer"
+        else:
+            config["partition.assignment.strategy"] = self.wish["strategy"]
+            config["session.timeout.ms"] = self.wish["session_ms"]
+            config["heartbeat.interval.ms"] = self.wish["heartbeat_ms"]
+        self.consumer = Consumer(config)
         self.consumer.subscribe([self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked)
 
     def assigned(self, consumer, places):
-        incremental = self.wish["strategy"] == "cooperative-sticky"
-        (consumer.incremental_assign if incremental else consumer.assign)(places)
+        (consumer.incremental_assign if self.wish["strategy"] in INCREMENTAL else consumer.assign)(places)
         self.share.given(place.partition for place in places)
 
     def revoked(self, consumer, places):
-        if self.wish["strategy"] == "cooperative-sticky":
+        if self.wish["strategy"] in INCREMENTAL:
             consumer.incremental_unassign(places)
         else:
             consumer.unassign()

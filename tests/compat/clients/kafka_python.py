@@ -38,6 +38,7 @@ class Client(ConsumerRebalanceListener):
             partition_assignment_strategy=[ASSIGNORS[self.wish["strategy"]]],
             session_timeout_ms=self.wish["session_ms"],
             heartbeat_interval_ms=self.wish["heartbeat_ms"],
+            reconnect_backoff_max_ms=1000,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )

@@ -42,7 +42,9 @@ await play({
   },
   async join() {
     const instance = wish.instance ? { groupInstanceId: wish.instance } : {};
-    consumer = new Consumer({ ...everybody, ...membership(), ...instance, groupId: wish.group, maxWaitTime: 200 });
+    const patience = { retries: 30 }; // times a second: a broker may be away for longer than its own 3
+    const group = { groupId: wish.group, maxWaitTime: 200 };
+    consumer = new Consumer({ ...everybody, ...membership(), ...instance, ...patience, ...group });
     consumer.on("consumer:group:join", () => share.owns(owned()));
     consumer.on("consumer:heartbeat:end", ownsWhatItSays);
     consumer.on("consumer:group:rebalance", ownsWhatItSays);

@@ -1,0 +1,30 @@
+"""Which foreign clients are run, and with what: a row for each client and assignor. docs/clients.md shows it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One client with one of its assignors, or with the strategy "consumer", which is KIP-848."""
+
+    client: str
+    driver: str
+    strategy: str
+    static: bool = True
+    """Whether the client has static members that outlive a restart."""
+
+    def __str__(self):
+        return f"{self.client}-{self.strategy}"
+
+
+LANES = [
+    *(Lane("confluent-kafka", "confluent.py", each) for each in ("range", "roundrobin", "cooperative-sticky")),
+    Lane("confluent-kafka", "confluent.py", "consumer", static=False),
+    *(Lane("kafka-python", "kafka_python.py", each) for each in ("range", "roundrobin", "sticky", "cooperative-sticky")),
+    *(Lane("aiokafka", "aio.py", each) for each in ("range", "roundrobin", "sticky")),
+    Lane("kafkajs", "kafkajs.mjs", "RoundRobinAssigner", static=False),
+    *(Lane("@platformatic/kafka", "platformatic.mjs", each) for each in ("roundrobin", "cooperative-sticky")),
+    Lane("@platformatic/kafka", "platformatic.mjs", "consumer", static=False),
+]
+ONE_EACH = list({(lane.client, lane.strategy == "consumer"): lane for lane in LANES[::-1]}.values())[::-1]
+"""A lane for each client and protocol: the first of its assignors."""

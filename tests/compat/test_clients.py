@@ -1,0 +1,185 @@
+"""Groups of three foreign clients: they share, leave, die, commit, resume and come back, client by client."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from apportion.wire.messages.group_records import GroupMetadataKey
+from apportion.wire.records_codec import decode_key, decode_value
+from tests.compat.driven import SESSION_MS, Stage
+from tests.compat.lanes import LANES, ONE_EACH
+from tests.compat.node import NodeMissing, node_with_clients
+
+PARTITIONS = 6
+CLIENTS = Path(__file__).with_name("clients")
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+
+
+@pytest.fixture
+def stage(bootstrap, tmp_path, request):
+    """A topic and a group of this test's own, and nobody there yet."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    stage = Stage(bootstrap, name, name, tmp_path)
+    stage.admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
+    yield stage
+    stage.end()
+
+
+@pytest.fixture
+def client(stage, lane, lane_missing):
+    """`client(name, instance)` starts one client of the lane."""
+    try:
+        program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
+    except NodeMissing as problem:
+        lane_missing(str(problem))
+    return lambda name, instance=None: stage.client([program, str(CLIENTS / lane.driver)], name, lane.strategy, instance)
+
+
+def shared_by(*members):
+    """True when these members own all partitions, each of them once and none more than its share."""
+    owned = [member.owned() for member in members]
+    sizes = [len(each) for each in owned]
+    return sorted(partition for each in owned for partition in each) == list(range(PARTITIONS)) and max(sizes) - min(sizes) <= 1
+
+
+def read_by(*members):
+    return {place for member in members for place in member.read()}
+
+
+def read_by_owners(places, *members):
+    return all(place in member.read() for member in members for place in places if place[0] in member.owned())
+
+
+def described(stage):
+    """(state, assignor, {client id: partitions}) as the broker says."""
+    group = stage.admin.describe_consumer_groups([stage.group])[stage.group].result(20)
+    members = {each.client_id: sorted(place.partition for place in each.assignment.topic_partitions) for each in group.members}
+    return group.state.name, group.partition_assignor, members
+
+
+def committed(stage):
+    """{partition: next offset} as the broker says."""
+    told = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[stage.group].result(20)
+    return {place.partition: place.offset for place in told.topic_partitions}
+
+
+def saved_generation(stage):
+    """The newest generation of the classic group in the broker's own log."""
+    consumer = Consumer({"bootstrap.servers": stage.bootstrap, "group.id": "onlooker", "enable.partition.eof": True})
+    partitions = consumer.list_topics("__consumer_offsets", 20).topics["__consumer_offsets"].partitions
+    consumer.assign([TopicPartition("__consumer_offsets", each, 0) for each in partitions])
+    generations, ended = [0], 0
+    while ended < len(partitions):
+        message = consumer.poll(20)
+        assert message is not None
+        if message.error():
+            ended += 1
+        elif message.value() and decode_key(message.key()) == GroupMetadataKey(group=stage.group):
+            generations.append(decode_value(GroupMetadataKey(group=stage.group), message.value()).generation)
+    consumer.close()
+    return generations[-1]
+
+
+@pytest.mark.parametrize("lane", LANES, ids=str)
+def test_three_share_leave_and_die_and_every_record_is_read(stage, client, lane):
+    first, second, third = everybody = [client(name) for name in ("first", "second", "third")]
+    sent = first.produce([*range(PARTITIONS)] * 10)
+    assert len(sent) == 10 * PARTITIONS
+    first.join()
+    stage.until(lambda: shared_by(first), "one member owns everything")
+    second.join()
+    stage.until(lambda: shared_by(first, second), "two members share")
+    third.join()
+    stage.until(lambda: shared_by(*everybody) and sent <= read_by(*everybody), "three members share, and all is read")
+    assert described(stage) == (
+        "STABLE",
+        "uniform" if lane.strategy == "consumer" else lane.strategy,
+        {member.name: member.owned() for member in everybody},
+    )
+    for _ in range(2):  # a fetch of before the rebalance may still bring the first of these to a member that has lost the partition
+        sent = first.produce(range(PARTITIONS))
+        stage.until(lambda now=sent: now <= read_by(*everybody), "what came is read")
+    for member in everybody:
+        assert [place for place in sorted(member.read()) if place in sent] == [(each, 11) for each in member.owned()]
+
+    third.leave()
+    took = stage.until(lambda: shared_by(first, second), "two members share what the third has left")
+    assert took < SESSION_MS / 1000, "a leave is not found out by a timeout"
+    sent = first.produce(range(PARTITIONS))
+    stage.until(lambda: sent <= read_by(first, second), "what came is read")
+    positions = second.commit()
+    second.crash()
+    stage.until(lambda: shared_by(first), "the last member has what the dead one had")
+    seen = len(first.read())
+    sent = first.produce(range(PARTITIONS))
+    stage.until(lambda: sent <= read_by(first), "what came is read")
+    taken_over = [(partition, offset) for partition, offset in first.read()[seen:] if partition in positions]
+    assert sorted(taken_over) == sorted(place for place in sent if place[0] in positions)
+    if lane.strategy in ("cooperative-sticky", "consumer"):
+        assert [] not in first.heard("owned"), "a cooperative member goes on with what it keeps"
+    first.leave()
+    assert described(stage)[::2] == ("EMPTY", {})
+
+
+@pytest.mark.parametrize("lane", ONE_EACH, ids=str)
+def test_a_successor_reads_on_exactly_from_what_was_committed(stage, client):
+    first = client("first")
+    sent = first.produce([*range(PARTITIONS)] * 10)
+    first.join()
+    stage.until(lambda: sent <= read_by(first), "all is read")
+    positions = first.commit()
+    assert positions == dict.fromkeys(range(PARTITIONS), 10)
+    assert committed(stage) == positions
+    sent = first.produce([*range(PARTITIONS)] * 5)
+    stage.until(lambda: sent <= read_by(first), "more is read, and not committed")
+    first.leave()
+    assert committed(stage) == positions
+    second = client("second")
+    second.join()
+    stage.until(lambda: sent <= read_by(second), "the successor has read on")
+    assert sorted(second.read()) == sorted(sent)
+    second.leave()
+
+
+@pytest.mark.parametrize("lane", [lane for lane in LANES if lane.static], ids=str)
+def test_a_static_member_comes_back_and_nobody_else_notices(stage, client):
+    names = ("first", "second", "third")
+    members = {name: client(name, instance=name) for name in names}
+    for count, name in enumerate(names, 1):
+        members[name].join()
+        stage.until(lambda now=count: shared_by(*[members[each] for each in names[:now]]), f"{count} share")
+    generation = saved_generation(stage)
+    for name in ("first", "third"):  # the first is the leader
+        others = [members[each] for each in names if each != name]
+        before = members[name].owned(), [each.heard("owned") for each in others]
+        members[name].crash()
+        members[name] = client(name, instance=name)
+        members[name].join()
+        stage.until(lambda came=members[name]: came.owned(), f"{name} is back")
+        assert (members[name].owned(), [each.heard("owned") for each in others]) == before
+    assert saved_generation(stage) == generation
+    sent = members["first"].produce(range(PARTITIONS))
+    stage.until(lambda: sent <= read_by(*members.values()), "what came is read")
+
+
+@pytest.mark.parametrize("lane", ONE_EACH, ids=str)
+def test_members_go_on_after_the_broker_was_killed(broker, stage, client):
+    first, second = both = client("first"), client("second")
+    first.join()
+    stage.until(lambda: shared_by(first), "one member owns everything")
+    second.join()
+    stage.until(lambda: shared_by(*both), "two members share")
+    sent = first.produce(range(PARTITIONS))
+    stage.until(lambda: read_by_owners(sent, *both), "what came is read")
+    positions = first.commit() | second.commit()
+    owned = first.owned(), second.owned()
+    broker.kill()
+    broker.start()
+    sent = first.produce(range(PARTITIONS))
+    stage.until(lambda: shared_by(*both) and read_by_owners(sent, *both), "they share, and what came is read")
+    assert (first.owned(), second.owned()) == owned
+    assert committed(stage) == positions == dict.fromkeys(range(PARTITIONS), 1)
