@@ -106,8 +106,9 @@ def refused_offset_deletion(ask: Ask[OffsetDeleteRequest], refusal: Refused) -> 
 
 
 def refused_join(ask: Ask[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
-    """No place in the next generation."""
-    return not_joined(refusal.code, ask.body.member_id, ask.version)
+    """No place in the next generation; the id is told back, but where Kafka fails for a reason of its own."""
+    member_id = "" if refusal.code == Code.UNKNOWN_SERVER_ERROR else ask.body.member_id
+    return not_joined(refusal.code, member_id, ask.version)
 
 
 def refused_sync(ask: Ask[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:

@@ -5,7 +5,7 @@ before its first generation (`group.initial.rebalance.delay.ms`), again each tim
 """
 
 from apportion.coord.classic.answers import refuse_sync, roll, tell_joined
-from apportion.coord.classic.state import SESSION, UNREAD, ClassicGroup, Member, State
+from apportion.coord.classic.state import SESSION, ClassicGroup, Member, State
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
@@ -81,14 +81,12 @@ def complete(turn: Turn, group: ClassicGroup) -> None:
             _arm(turn, JOIN, group, live.rebalance_timeout_ms())
             return
         live.leader = None if leader is None else leader.member_id
-    live.generation += 1
-    live.topics = UNREAD
+    live.protocol = None if leader is None else live.elected()
+    live.begin()
     if leader is None:
-        live.protocol = None
         live.move(State.EMPTY, turn.now.wall_ms)
         turn.emit(group.to_save())
         return
-    live.protocol = live.elected()
     live.move(State.COMPLETING, turn.now.wall_ms)
     members = roll(live)
     for member in live.members.values():

@@ -114,6 +114,7 @@ class Live:
         "pending_syncs",
         "protocol",
         "protocol_type",
+        "said",
         "since_ms",
         "speakers",
         "state",
@@ -137,7 +138,8 @@ class Live:
         self.waiting_joins = 0  # how many members wait for the next generation
         self.newcomers = False  # somebody came since the initial wait was last looked at
         self.initial_wait_ms = 0  # how much longer a group that was empty may be kept waiting
-        self.topics: dict[str, None] | None = UNREAD  # what this generation reads; None where nobody can know
+        self.said: tuple[bytes, ...] | None = None  # what the members said when the generation began; None before the first
+        self.topics: dict[str, None] | None = UNREAD  # what they said that they read; None where nobody can know
 
     def move(self, state: State, wall_ms: int) -> None:
         """The group is in that state from now on."""
@@ -176,7 +178,6 @@ class Live:
             self.leader = new.member_id
         if owed_sync:
             self.pending_syncs[new.member_id] = None
-        self.topics = UNREAD
 
     def say(self, member: Member, protocols: Protocols) -> None:
         """The member, which is in the group, speaks these protocols."""
@@ -195,6 +196,16 @@ class Live:
         ticket, member.join = member.join, None
         self.waiting_joins -= ticket is not None
         return ticket
+
+    def begin(self) -> None:
+        """The members are a new generation, in the protocol that was chosen."""
+        self.generation += 1
+        self.listen()
+
+    def listen(self) -> None:
+        """What the members say now is what this generation reads, whatever they may say later."""
+        self.said = tuple(member.metadata(self.protocol) for member in self.members.values())
+        self.topics = UNREAD
 
     def all_joined(self) -> bool:
         """True where nobody is missing: every member waits, and no id that was handed out is still to come."""
@@ -247,9 +258,9 @@ class ClassicGroup:
         return self.live.state.value
 
     def subscribes_to(self, topic: str) -> bool:
-        """True where some member reads that topic, or may read it: nobody knows if a subscription cannot be read."""
+        """True where some member of the generation read that topic when it began, or may: an unreadable subscription may say so."""
         live = self.live
-        if live.protocol_type != CONSUMER or not live.members:
+        if live.protocol_type != CONSUMER:
             return False
         if live.topics is UNREAD:
             live.topics = self._topics_or_none()
@@ -355,18 +366,20 @@ class ClassicGroup:
         for said in saved.members:
             member = Member(said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type)
             member.session_timeout_ms = said.session_timeout
-            member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
+            member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout <= 0 else said.rebalance_timeout
             member.protocols = ((saved.protocol or "", bytes(said.subscription)),)
             member.assignment = bytes(said.assignment)
             live.add(member)
         live.protocol_type, live.leader = saved.protocol_type, saved.leader
         live.state = State.STABLE if live.members else State.EMPTY
+        live.listen()
 
     def _topics_or_none(self) -> dict[str, None] | None:
-        """Every topic that a member reads in this generation; None where a subscription is none."""
-        live = self.live
+        """Every topic that a member of this generation reads; None where a subscription is none, or nobody was asked yet."""
+        if self.live.said is None:
+            return None
         try:
-            said = [decode(ConsumerProtocolSubscription, member.metadata(live.protocol))[1] for member in live.members.values()]
+            subscriptions = [decode(ConsumerProtocolSubscription, said)[1] for said in self.live.said]
         except DecodeError:
             return None
-        return dict.fromkeys(topic for subscription in said for topic in subscription.topics)
+        return dict.fromkeys(topic for subscription in subscriptions for topic in subscription.topics)

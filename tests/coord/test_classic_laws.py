@@ -1,0 +1,204 @@
+"""The laws of a classic group: whatever clients do, honest or not, nobody is told twice, nothing is forgotten, nothing hangs."""
+
+from classicworld import ClassicWorld, Player
+from coordworld import compacted, picture, recovered, through_bytes, topics
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from apportion.coord.classic.state import State
+from apportion.coord.config import GroupSettings
+from apportion.errors import Code
+from apportion.machine import Ticket
+from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.sync_group import SyncGroupResponse
+
+PLAYERS = st.integers(0, 4)
+SPOKEN = st.sampled_from([("range",), ("range", "sticky"), ("sticky", "range"), ("roundrobin", "range", "sticky"), ("sticky",)])
+ASKED = {Code.NONE, Code.MEMBER_ID_REQUIRED}
+
+
+class Barrier(RuleBasedStateMachine):
+    """Clients join, sync, beat, leave, hang up, start again and lie; time passes, the shard crashes, the log is cleaned."""
+
+    @initialize(delay_ms=st.sampled_from([0, 100]), limit=st.sampled_from([100, 100, 100, 3]))
+    def begin(self, delay_ms, limit):
+        self.world = ClassicWorld(GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit), topics(foo=3))
+        self.players = [Player(f"p{number}") for number in range(5)]
+        for number in (0, 1, 2):
+            self.players[number].instance_id = f"i{number}"
+        self.waiting = {}  # ticket -> player
+        self.spent = set()
+        self.given = {}  # (generation, member id) -> assignment
+        self.assignments = 0
+
+    @rule(which=PLAYERS, version=st.sampled_from([3, 5, 8, 9]), names=SPOKEN, patience_ms=st.sampled_from([-1, 6_000, 20_000]))
+    def join(self, which, version, names, patience_ms):
+        player = self.players[which]
+        player.rebalance_ms, player.version = patience_ms, version
+        player.protocols = tuple((name, f"{player.name} {name}".encode()) for name in names)
+        self.ask(player, player.joining(), version)
+
+    @rule(which=PLAYERS, is_half=st.booleans())
+    def sync(self, which, is_half):
+        player, group = self.players[which], self.world.group
+        self.assignments += 1
+        members = [] if group is None else list(group.live.members)
+        given = [(member_id, f"{self.assignments}".encode()) for member_id in members[:: 2 if is_half else 1]]
+        self.ask(player, player.syncing(given), 5)
+
+    @rule(which=st.lists(PLAYERS, min_size=1, max_size=5, unique=True), rounds=st.integers(1, 4))
+    def obey(self, which, rounds):
+        """These do what an honest client does next, several times: they join until they are in a generation, and sync."""
+        for player in [self.players[number] for number in which] * rounds:
+            group = self.world.group
+            known = None if group is None else group.live.members.get(player.member_id)
+            if player in self.waiting.values():
+                continue
+            if known is None:
+                player.member_id = ""
+            if known is None or group.live.generation != player.generation or group.live.state is State.PREPARING:
+                self.ask(player, player.joining(), player.version)
+                if player.member_id and player not in self.waiting.values() and player.generation < 0:  # it was given an id
+                    self.ask(player, player.joining(), player.version)
+            else:
+                self.sync(self.players.index(player), False)
+            self.wait(100)
+
+    @rule(which=PLAYERS)
+    def beat(self, which):
+        self.ask(self.players[which], self.players[which].beating(), 4)
+
+    @rule(which=PLAYERS)
+    def leave(self, which):
+        self.ask(self.players[which], self.players[which].leaving(), 5)
+
+    @rule(instances=st.lists(st.sampled_from(["i0", "i1", "i2"]), min_size=1, max_size=3))
+    def send_away(self, instances):
+        members = tuple(MemberIdentity(member_id="", group_instance_id=instance) for instance in instances)
+        self.ask(self.players[0], LeaveGroupRequest(group_id="g", members=members), 5)
+
+    @rule(which=PLAYERS, joins=st.booleans())
+    def start_again(self, which, joins):
+        player = self.players[which]
+        player.member_id, player.generation = "", -1
+        if joins:
+            self.ask(player, player.joining(), player.version)
+
+    @rule(which=PLAYERS, other=PLAYERS)
+    def lie(self, which, other):
+        """The one speaks as the other from now on."""
+        self.players[which].member_id, self.players[which].generation = (
+            self.players[other].member_id,
+            self.players[other].generation,
+        )
+
+    @rule(which=PLAYERS)
+    def commit(self, which):
+        player = self.players[which]
+        self.world.commit(player.generation, {("foo", 0): 1}, player.member_id, group_instance_id=player.instance_id)
+        self.world.heard.clear()
+
+    @rule(which=PLAYERS)
+    def hang_up(self, which):
+        gone = [ticket for ticket, player in self.waiting.items() if player is self.players[which]]
+        self.world.hang_up(*gone)
+        self.drop(gone)
+
+    @rule(elapsed_ms=st.sampled_from([1, 100, 6_000, 10_000, 20_000, 300_000]))
+    def wait(self, elapsed_ms):
+        self.world.advance(elapsed_ms)
+        self.listen()
+
+    @rule(limit=st.sampled_from([100, 100, 100, 2]))
+    def crash(self, limit):
+        """All connections are lost; the next life may have another limit."""
+        self.drop(list(self.waiting))
+        self.world.shard.settings = GroupSettings(group_max_size=limit)
+        self.world.crash()
+        self.listen()
+
+    @rule(keeps_tombstones=st.booleans())
+    def clean(self, keeps_tombstones):
+        self.world.log = compacted(self.world.log, keeps_tombstones)
+
+    def ask(self, player, request, version):
+        ticket = self.world.ask(request, version, player.name)
+        self.waiting[ticket] = player
+        self.listen()
+
+    def drop(self, tickets):
+        for ticket in tickets:
+            del self.waiting[ticket]
+            self.spent.add(ticket)
+
+    def listen(self):
+        """Everybody takes what it was told."""
+        heard, self.world.heard = self.world.heard, []
+        for ticket, answer in heard:
+            assert ticket not in self.spent, "it was told twice, or nobody listens"
+            player = self.waiting.pop(ticket)
+            self.spent.add(ticket)
+            code = getattr(answer, "error_code", 0)
+            assert code != Code.UNKNOWN_SERVER_ERROR or isinstance(answer, JoinGroupResponse)  # a static member with a dynamic id
+            if isinstance(answer, JoinGroupResponse) and code in ASKED:
+                player.hear_join(answer)
+            elif isinstance(answer, SyncGroupResponse) and not code:
+                key = (player.generation, player.member_id)
+                assert self.given.setdefault(key, bytes(answer.assignment)) == answer.assignment
+
+    @invariant()
+    def replay_equals_saved(self):
+        log, shard = self.world.log, self.world.shard
+        live = picture(shard)
+        assert picture(recovered(through_bytes(log), shard)) == live
+        for keeps_tombstones in (True, False):
+            assert picture(recovered(compacted(log, keeps_tombstones), shard)) == live
+
+    @invariant()
+    def a_settled_group_is_saved_as_it_is(self):
+        group = self.world.group
+        if group is not None and group.live.state in (State.STABLE, State.EMPTY):
+            assert group.to_save().value == group.saved
+
+    @invariant()
+    def the_counters_are_true(self):
+        group = self.world.group
+        if group is None:
+            return
+        live = group.live
+        members = list(live.members.values())
+        spoken = [name for member in members for name, _ in member.protocols]
+        assert live.speakers == {name: spoken.count(name) for name in spoken}
+        assert live.waiting_joins == sum(member.join is not None for member in members)
+        assert live.instances == {member.instance_id: member.member_id for member in members if member.instance_id is not None}
+        assert not members or (live.leader in live.members and live.candidates())
+
+    @invariant()
+    def who_waits_waits_for_something(self):
+        group = self.world.group
+        members = [] if group is None else group.live.members.values()
+        for member in members:
+            assert member.join is None or group.live.state is State.PREPARING
+            assert member.sync is None or group.live.state is State.COMPLETING
+        parked = [ticket for member in members for ticket in (member.join, member.sync) if ticket is not None]
+        assert len(parked) == len(set(parked))
+        assert set(self.waiting) <= set(parked)
+
+    def teardown(self):
+        """Where all fall silent, everybody is answered, the group is empty, and nothing is left to wait for."""
+        if not hasattr(self, "world"):
+            return
+        self.world.advance(4_000_000)
+        self.listen()
+        group = self.world.group
+        assert self.waiting == {}
+        assert group is None or (group.live.state, group.live.pending_joins) == (State.EMPTY, {})
+        self.world.hang_up(*(Ticket(number) for number in self.spent))
+
+
+Barrier.TestCase.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_classic_group = Barrier.TestCase

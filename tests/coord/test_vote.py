@@ -1,0 +1,31 @@
+"""Which protocol a generation speaks: one that all speak, and of these the one that most like best."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.coord.classic.vote import elect
+
+
+@pytest.mark.parametrize(
+    ("ballots", "elected"),
+    [
+        ([["range"]], "range"),
+        ([["sticky", "range"], ["range", "sticky"], ["sticky", "range"]], "sticky"),
+        ([["sticky", "range"], ["range", "sticky"]], "range"),  # a tie: the first by name
+        ([["roundrobin", "sticky", "range"], ["sticky", "range"], ["range", "sticky"], ["sticky", "range"]], "sticky"),
+        ([["new", "old"], ["new", "old"], ["old"]], "old"),  # most like another best, which one does not speak
+        ([["x", "b", "a"], ["y", "b", "a"]], "b"),  # each votes for its best of those that all speak
+    ],
+)
+def test_the_vote_of(ballots, elected):
+    assert elect(ballots) == elected
+
+
+@given(
+    st.lists(st.permutations(["range", "sticky", "roundrobin", "mine"]), min_size=1, max_size=6), st.randoms(use_true_random=False)
+)
+def test_the_vote_does_not_depend_on_who_joined_first(ballots, chance):
+    elected = elect(ballots)
+    chance.shuffle(ballots)
+    assert elect(ballots) == elected
