@@ -11,8 +11,12 @@ from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRe
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -23,6 +27,7 @@ from apportion.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.table import APIS, api_of, decode_request, encode_request
 
 TOPIC_ID = bytes(range(16))
@@ -33,6 +38,8 @@ def whole_requests(kit):
     beat = {"group_id": "g", "member_id": "m", "rebalance_timeout_ms": 1000}
     owned = (TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 1)),)
     commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    join = {"group_id": "c", "protocols": (JoinGroupRequestProtocol(name="range", metadata=b"x"),), "protocol_type": "consumer"}
+    seat = {"group_id": "c", "generation_id": 1, "member_id": "c", "group_instance_id": None}
     places = (ListOffsetsPartition(partition_index=0, timestamp=-1), ListOffsetsPartition(partition_index=0, timestamp=7))
     return [
         kit.produce("t", kit.batch(b"a", b"b")),
@@ -57,13 +64,24 @@ def whole_requests(kit):
             topics=(OffsetDeleteRequestTopic(name="t", partitions=(OffsetDeleteRequestPartition(partition_index=0),)),),
         ),
         ListGroupsRequest(states_filter=("Stable",)),
-        DeleteGroupsRequest(groups_names=("g", "h")),
+        DeleteGroupsRequest(groups_names=("g", "h", "c")),
+        JoinGroupRequest(session_timeout_ms=6_000, rebalance_timeout_ms=9_000, **join),
+        JoinGroupRequest(session_timeout_ms=6_000, group_instance_id="i", **join),
+        SyncGroupRequest(
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=(SyncGroupRequestAssignment(member_id="c", assignment=b"x"),),
+            **seat,
+        ),
+        HeartbeatRequest(**seat),
+        LeaveGroupRequest(group_id="c", members=(MemberIdentity(member_id="", group_instance_id="i"),)),
+        DescribeGroupsRequest(groups=("g", "c"), include_authorized_operations=True),
     ]
 
 
 damages = st.lists(
     st.tuples(
-        st.integers(0, 19),  # which request
+        st.integers(0, 25),  # which request
         st.integers(0, 30),  # which version, counted from the newest
         st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 2, 127, 128, 255])), max_size=3),  # bytes put in place
         st.sampled_from([None, 0, 1, 5, 20]),  # how much is cut off

@@ -1,0 +1,148 @@
+"""Classic groups through the node: requests that wait there, whatever becomes of the disk, the connections and the process."""
+
+import pytest
+
+from apportion.errors import Code
+from apportion.machine import Gone, Ticket
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+
+def joining(member_id="", instance_id=None, group_id="g"):
+    return JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"said"),),
+    )
+
+
+def syncing(joined, version=5, **given):
+    names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
+    assignments = tuple(SyncGroupRequestAssignment(member_id=member_id, assignment=said) for member_id, said in given.items())
+    return SyncGroupRequest(
+        group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=assignments, **names
+    )
+
+
+def beating(joined):
+    return HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+
+
+def wait_for(play, ticket):
+    """The answer to a request that waits for others or for the clock."""
+    for _ in range(5):
+        play.flush()
+        play.sleep(0)
+    return play.answers[ticket]
+
+
+def led(play, version=9):
+    """What the only member of a group is told when it joins."""
+    member_id = play.call(joining(), version).member_id if version >= 4 else ""
+    return wait_for(play, play.ask(joining(member_id), version))
+
+
+def settled(play):
+    """A group of one that has its assignment."""
+    joined = led(play)
+    assert play.call(syncing(joined, **{joined.member_id: b"all"})).assignment == b"all"
+    return joined
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play, version):
+    joined = led(play, version)
+    assert (joined.error_code, joined.generation_id, joined.leader) == (Code.NONE, 1, joined.member_id)
+    sync_version = min(version, 5)
+    synced = play.call(syncing(joined, sync_version, **{joined.member_id: b"all"}), sync_version)
+    assert (synced.error_code, synced.assignment) == (Code.NONE, b"all")
+    assert play.call(beating(joined), min(version, 4)).error_code == Code.NONE
+    (group,) = play.call(DescribeGroupsRequest(groups=("g",)), min(version, 6)).groups
+    assert (group.group_state, group.protocol_data, len(group.members)) == ("Stable", "range", 1)
+    leaving = LeaveGroupRequest(group_id="g", member_id=joined.member_id, members=(MemberIdentity(member_id=joined.member_id),))
+    assert play.call(leaving, min(version, 5)).error_code == Code.NONE
+    (group,) = play.call(DescribeGroupsRequest(groups=("g",))).groups
+    assert (group.group_state, group.members) == ("Empty", ())
+
+
+def test_nobody_is_told_an_assignment_that_could_be_lost(play):
+    joined = led(play)
+    ticket = play.ask(syncing(joined, **{joined.member_id: b"all"}))
+    beat = play.ask(beating(joined))
+    assert not {ticket, beat} & set(play.answers)
+    play.flush()
+    assert (play.answers[ticket].assignment, play.answers[beat].error_code) == (b"all", Code.NONE)
+
+
+def test_an_assignment_that_the_disk_refused_was_never_given(play):
+    joined = settled(play)
+    play.ask(joining(joined.member_id))  # the leader wants another generation
+    play.flush()
+    again = next(answer for answer in reversed(play.answers.values()))
+    assert again.generation_id == 2
+    lost = play.ask(syncing(again, **{again.member_id: b"new"}))
+    waits = play.ask(joining(instance_id="i"), 3)
+    play.fail_flush()
+    codes = [play.answers[ticket].error_code for ticket in (lost, waits)]
+    assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
+    play.sleep(2_000)
+    play.flush()
+    assert play.call(syncing(joined)).assignment == b"all"  # of generation 1, which is the last one that there was
+    assert play.call(beating(again)).error_code == Code.ILLEGAL_GENERATION
+
+
+def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play):
+    joined = settled(play)
+    play = play.crash()
+    assert play.call(syncing(joined)).assignment == b"all"
+    play.sleep(9_999)
+    assert play.call(beating(joined)).error_code == Code.NONE
+    play.sleep(10_000)
+    play.flush()
+    assert play.call(beating(joined)).error_code == Code.UNKNOWN_MEMBER_ID
+    play = play.crash()
+    (group,) = play.call(ListGroupsRequest()).groups
+    assert (group.group_id, group.group_state, group.protocol_type, group.group_type) == ("g", "Empty", "consumer", "classic")
+
+
+def test_whoever_hung_up_is_not_told_and_the_others_are(play):
+    joined = settled(play)
+    gone, stays = play.ask(joining(instance_id="i")), play.ask(joining(instance_id="j"))
+    play.node.step(Gone((Ticket(gone),)), play.now)
+    play.ask(joining(joined.member_id))
+    play.flush()
+    assert (gone in play.answers, play.answers[stays].generation_id) == (False, 2)
+
+
+def test_groups_of_several_shards_are_described_in_their_order_and_each_once(play):
+    for group_id in ("a", "b", "c"):
+        play.call(joining(group_id=group_id))
+    described = play.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
+    found = [(group.group_id, group.error_code, group.group_state) for group in described]
+    assert found == [("c", 0, "Empty"), ("a", 0, "Empty"), ("none", Code.GROUP_ID_NOT_FOUND, "Dead")]
+    deleted = play.call(DeleteGroupsRequest(groups_names=("a", "b"))).results
+    assert [each.error_code for each in deleted] == [Code.NONE, Code.NONE]
+    assert [group.group_id for group in play.call(ListGroupsRequest()).groups] == ["c"]
+
+
+def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for_good(play):
+    play.create("t")
+    joined = settled(play)
+    play.call(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=joined.member_id),)))
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=9_000, subscribed_topic_names=("t",), topic_partitions=()
+    )
+    assert play.call(beat).error_code == Code.NONE
+    play = play.crash()
+    (group,) = play.call(ListGroupsRequest()).groups
+    assert (group.group_id, group.group_type) == ("g", "consumer")
