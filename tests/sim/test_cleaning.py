@@ -1,0 +1,32 @@
+"""Histories in which the logs of groups are cleaned all the time: every law holds as if they were not."""
+
+from dataclasses import replace
+
+import pytest
+
+from apportion.sim import broker
+from apportion.sim.fleet import Draw
+from apportion.sim.play import play
+from apportion.store.log import Log
+
+SEEDS = range(40)
+
+
+@pytest.fixture
+def cleaned(monkeypatch):
+    """The brokers of these worlds close a segment every few records; gives every log once for each of its cleanings."""
+    settings_of, put, logs = broker.settings_of, Log.replace, []
+
+    def replaced(log, old, new):
+        put(log, old, new)
+        logs.append(log)
+
+    monkeypatch.setattr(broker, "settings_of", lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500))
+    monkeypatch.setattr(Log, "replace", replaced)
+    return logs
+
+
+def test_no_law_breaks_while_logs_are_cleaned(cleaned):
+    outcomes = [play(Draw().scenario(seed)) for seed in SEEDS]
+    assert [outcome for outcome in outcomes if outcome.broken is not None] == []
+    assert len(cleaned) > 5 * len(SEEDS)
