@@ -11,7 +11,10 @@ class Lane:
     driver: str
     strategy: str
     static: bool = True
-    """Whether the client has static members that outlive a restart."""
+    """Whether the client has static members, which outlive a restart."""
+
+    stays: bool = True
+    """Whether a static member that is closed stays in the group, as it does in Kafka's own client."""
 
     def __str__(self):
         return f"{self.client}-{self.strategy}"
@@ -23,7 +26,7 @@ LANES = [
     *(Lane("kafka-python", "kafka_python.py", each) for each in ("range", "roundrobin", "sticky", "cooperative-sticky")),
     *(Lane("aiokafka", "aio.py", each) for each in ("range", "roundrobin", "sticky")),
     Lane("kafkajs", "kafkajs.mjs", "RoundRobinAssigner", static=False),
-    *(Lane("@platformatic/kafka", "platformatic.mjs", each) for each in ("roundrobin", "cooperative-sticky")),
+    *(Lane("@platformatic/kafka", "platformatic.mjs", each, stays=False) for each in ("roundrobin", "cooperative-sticky")),
     Lane("@platformatic/kafka", "platformatic.mjs", "consumer", static=False),
 ]
 ONE_EACH = list({(lane.client, lane.strategy == "consumer"): lane for lane in LANES[::-1]}.values())[::-1]
