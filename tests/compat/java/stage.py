@@ -16,7 +16,8 @@ class Stage:
         number = next(NUMBERS)
         self.topic, self.group = f"t{number}", f"g{number}"
         self.partitions = [f"{self.topic}-{each}" for each in range(partitions)]
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        # Without recovery: what librdkafka 2.16 was asked while it bootstraps anew may wait for ever.
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none"})
         self.admin.create_topics([NewTopic(self.topic, partitions, 1)])[self.topic].result(20)
         self.sent = []
         self._bootstrap, self._resident = bootstrap, resident

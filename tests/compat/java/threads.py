@@ -149,6 +149,7 @@ def ours(told, bootstrap, group, topic):
         partition_assignment_strategy=("cooperative-sticky",),
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
+        metadata_max_age_ms=METADATA_MS,
         auto_offset_reset="earliest",
         on_assigned=lambda places: told.given([f"{each.topic}-{each.partition}" for each in places]),
         on_revoked=given_up("revoked"),

@@ -1,0 +1,148 @@
+"""A group of Java's members goes from the classic to the consumer protocol and back, one member at a time, while records flow."""
+
+import time
+
+import pytest
+from confluent_kafka import ConsumerGroupType
+
+from tests.compat.java.jvm import classic, modern
+from tests.compat.java.stage import Stage
+from tests.compat.java.story import all_read, quarrels, settled, timeline, unexplained_repeats, until, vacancies_ms
+
+SLACK_MS = 1000  # of a machine that does other things too
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+
+
+class Rolling:
+    """Three members of a group and everybody who was one; each step waits until all partitions are shared again."""
+
+    def __init__(self, stage, jvm):
+        self.stage, self._jvm = stage, jvm
+        self.present, self.everybody = [], []
+
+    def join(self, name, config):
+        """One more."""
+        member = self.stage.join(self._jvm, name, config)
+        self.present.append(member)
+        self.everybody.append(member)
+        self._settle()
+
+    def leave(self):
+        """The oldest has left."""
+        self.present.pop(0).leave()
+        self._settle()
+
+    def replace(self, name, config):
+        """The oldest has left and a new one has come, as in a rolling restart."""
+        self.present.pop(0).leave()
+        self.join(name, config)
+
+    def _settle(self):
+        # Stable too: a classic member that lags behind the epoch when the group becomes a classic one loses what it has.
+        settled(self.stage.partitions, *self.present)
+        wanted = ("STABLE", len(self.present))
+        until(lambda: self.stage.described()[1:] == wanted, lambda: f"the group is {wanted}: {self.stage.described()}")
+
+    def longest_ms(self, step):
+        """How long the worst partition had no owner because of `step`; everything has an owner afterwards."""
+        since = time.time() * 1000
+        step()
+        return max(vacancies_ms(self.everybody, since).values(), default=0)
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_group_migrates_live_to_the_consumer_protocol_and_back(bootstrap, resident, assignor):
+    old, new = classic(assignor), modern()
+    stage = Stage(bootstrap, resident, 6)
+    flow = stage.flow(pause_ms=5)
+    group = Rolling(stage, resident)
+    for number in range(3):
+        group.join(f"old {number}", old)
+    assert stage.described()[0] == ConsumerGroupType.CLASSIC
+    ordinary = [group.longest_ms(group.leave), group.longest_ms(lambda: group.join("old 3", old))]
+
+    upgrade = [group.longest_ms(lambda: group.join("new 0", new)), group.longest_ms(group.leave)]
+    assert stage.described()[0] == ConsumerGroupType.CONSUMER
+    upgrade += [group.longest_ms(lambda name=name: group.replace(name, new)) for name in ("new 1", "new 2")]
+    assert stage.described()[0] == ConsumerGroupType.CONSUMER
+    ordinary += [group.longest_ms(group.leave), group.longest_ms(lambda: group.join("new 3", new))]
+
+    downgrade = [group.longest_ms(lambda: group.join("old 4", old)), group.longest_ms(group.leave)]
+    assert stage.described()[0] == ConsumerGroupType.CONSUMER
+    downgrade += [group.longest_ms(lambda name=name: group.replace(name, old)) for name in ("old 5", "old 6")]
+    assert stage.described()[0] == ConsumerGroupType.CLASSIC
+
+    sent = flow.leave().records
+    all_read(sent, group.everybody)
+    print(
+        f"{assignor}: longest vacancies in ms: ordinary {ordinary}, upgrade {upgrade}, downgrade {downgrade}; {len(sent)} records"
+    )
+    assert quarrels(group.everybody) == []
+    assert unexplained_repeats(group.everybody) == []
+    assert max(*upgrade, *downgrade) <= max(ordinary) + SLACK_MS
+    assert [each for each in timeline(group.everybody) if each["event"] == "lost"] == []
+    for member in group.present:
+        member.leave()
+
+
+def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partitions(bootstrap, resident):
+    stage = Stage(bootstrap, resident, 6)
+    old = {each: classic("cooperative-sticky", session_timeout_ms=20_000, group_instance_id=each) for each in "ab"}
+    new = {each: modern(group_instance_id=each) for each in "ab"}
+    a, b = stage.join(resident, "a", old["a"]), stage.join(resident, "b", old["b"])
+    settled(stage.partitions, a, b)
+    before = a.owned, b.owned
+    everybody = [a, b]
+    for name, config, kind in (("newer", new, "CONSUMER"), ("older", old, "CLASSIC")):
+        a = restarted(stage, resident, a, f"{name} a", config["a"])
+        b = restarted(stage, resident, b, f"{name} b", config["b"])
+        everybody += [a, b]
+        assert (a.owned, b.owned) == before
+        wanted = (ConsumerGroupType[kind], "STABLE", 2)
+        until(lambda wanted=wanted: stage.described() == wanted, f"the group is {wanted}")
+        stage.produce(100)
+        all_read(stage.sent, everybody)
+    assert unexplained_repeats(everybody) == []
+    a.leave(), b.leave()
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_member(broker, resident, mortal, assignor):
+    stage = Stage(broker.bootstrap, resident, 6)
+    old = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
+    first, second = stage.join(resident, "first", old), stage.join(resident, "second", old)
+    settled(stage.partitions, first, second)
+    third = stage.join(mortal, "third", modern(metadata_recovery_strategy="none"))
+    everybody = [first, second, third]
+    settled(stage.partitions, *everybody)
+    stage.produce(90)
+    all_read(stage.sent, everybody)
+    wanted = (ConsumerGroupType.CONSUMER, "STABLE", 3)
+    until(lambda: stage.described() == wanted, f"the group is {wanted}")
+    before = [member.owned for member in everybody]
+
+    broker.kill()
+    broker.start()
+    stage.produce(90)
+    all_read(stage.sent, everybody)
+    assert [member.owned for member in everybody] == before
+    assert stage.described() == wanted
+
+    mortal.crash()
+    settled(stage.partitions, first, second)
+    assert stage.described()[0] == ConsumerGroupType.CLASSIC
+    stage.produce(90)
+    all_read(stage.sent, everybody)
+    assert quarrels(everybody) == []
+    assert unexplained_repeats(everybody) == []
+    first.leave(), second.leave()
+
+
+def restarted(stage, jvm, member, name, config):
+    """A new member that has what `member` had, which has closed itself."""
+    had = member.owned
+    member.leave()
+    again = stage.join(jvm, name, config)
+    until(lambda: again.owned == had, lambda: f"{name} has {had}: {again.owned}")
+    return again
