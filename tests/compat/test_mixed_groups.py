@@ -1,0 +1,80 @@
+"""One cooperative-sticky group of members that different people wrote, whoever of them leads it."""
+
+import pytest
+
+from tests.compat.java.jvm import classic
+from tests.compat.java.stage import Stage
+from tests.compat.java.story import all_read, quarrels, settled, timeline, unexplained_repeats, until
+from tests.compat.java.threads import joined, librdkafka, ours
+
+THREADS = {"librdkafka": librdkafka, "apportion": ours}
+KINDS = ("java", *THREADS)
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+
+
+@pytest.fixture
+def stage(bootstrap, resident):
+    return Stage(bootstrap, resident, 7)
+
+
+@pytest.fixture
+def join(stage, bootstrap, resident, tmp_path):
+    """`join(kind)` is one more member of that kind; all have left at the end."""
+    everybody = []
+
+    def another(kind):
+        name = f"{kind} {len(everybody)}"
+        if kind == "java":
+            member = stage.join(resident, name, classic("cooperative-sticky"))
+        else:
+            member = joined(THREADS[kind], name, tmp_path, bootstrap, stage.group, stage.topic)
+        everybody.append(member)
+        return member
+
+    yield another
+    for member in everybody:
+        member.leave()
+
+
+@pytest.mark.parametrize("leads", KINDS)
+def test_members_of_all_kinds_share_keep_and_read_everything(stage, join, leads):
+    flow = stage.flow(pause_ms=5)
+    present = []
+    for kind in sorted(KINDS, key=lambda kind: kind != leads):  # who is first leads as long as it stays
+        before = owned_by(present)
+        present.append(join(kind))
+        settled(stage.partitions, *present)
+        assert_moved_little(before, owned_by(present))
+        until(lambda: present[-1].records, f"the {kind} member reads")
+    everybody = list(present)
+    stage.grow(10)  # the leader is the one who must notice
+    settled(stage.partitions, *present)
+
+    for leaver in (present[1], present[0]):
+        before = owned_by(present)
+        present.remove(leaver)
+        leaver.leave()
+        settled(stage.partitions, *present)
+        assert_moved_little(before, owned_by(present))
+    for kind in KINDS:
+        before = owned_by(present)
+        present.append(join(kind))
+        settled(stage.partitions, *present)
+        assert_moved_little(before, owned_by(present))
+
+    everybody += present[-len(KINDS) :]
+    all_read(flow.leave().records, everybody)
+    assert quarrels(everybody) == []
+    assert unexplained_repeats(everybody) == []
+    assert [each for each in timeline(everybody) if each["event"] == "lost"] == []
+
+
+def owned_by(members):
+    """{name: partitions} of `members`."""
+    return {member.name: set(member.owned) for member in members}
+
+
+def assert_moved_little(before, after):
+    """Among those who stayed, each has only more than before, or only less: nothing was swapped."""
+    assert [name for name in before.keys() & after.keys() if not (before[name] <= after[name] or after[name] <= before[name])] == []
