@@ -114,6 +114,7 @@ def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_
 
 def test_a_new_id_is_the_clients_name_and_a_uuid():
     assert new_member_id("rdkafka", bytes(range(16))) == "rdkafka-00010203-0405-4607-8809-0a0b0c0d0e0f"
+    assert new_member_id("i", b"\xff" * 16) == "i-ffffffff-ffff-4fff-bfff-ffffffffffff"
 
 
 def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in():

@@ -107,11 +107,12 @@ def found(turn: Turn, group_id: str) -> ClassicGroup:
 
 
 def turn_away(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> None:
-    """The group is full; a member that comes too late for the next generation is none any more."""
+    """The group is full; a member that comes too late for the next generation is none any more, and a new id is void."""
     member = group.live.members.get(ask.body.member_id)
     if member is not None:
         rebalance.dismiss(turn, group, member)
-        rebalance.complete_if_all_here(turn, group)
+    forget_pending(turn, group, ask.body.member_id)
+    rebalance.complete_if_all_here(turn, group)
     turn.reply(ask.ticket, not_joined(Code.GROUP_MAX_SIZE_REACHED, "", ask.version))
 
 

@@ -306,9 +306,7 @@ class ClassicGroup:
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
         """The deadline that a commit of the member moves, and how many ms it is away then; None if a commit moves none."""
         member = self.live.members.get(member_id)
-        if member is None or self.live.state not in (State.STABLE, State.PREPARING):
-            return None
-        return (SESSION, self.group_id, member_id), member.session_timeout_ms
+        return None if member is None else ((SESSION, self.group_id, member_id), member.session_timeout_ms)
 
     def tombstones(self) -> Iterator[Record]:
         """The records after which the group, which has no members, is forgotten."""
