@@ -15,6 +15,7 @@ A line with "#" is a remark. Who asks is told at once, or "waits" and is told in
     time 3000                       milliseconds pass
     crash                           the shard is rebuilt from its log
     show / describe / delete        the group as it is; as DescribeGroups shows it; DeleteGroups
+    offsets                         what the group has committed
 """
 
 from dataclasses import asdict
@@ -67,6 +68,8 @@ class Story:
                 return self.show()
             case ["describe"]:
                 return self.describe()
+            case ["offsets"]:
+                return self.offsets()
             case ["delete"]:
                 (result,) = self.world.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
                 self.world.heard.clear()
@@ -199,6 +202,11 @@ class Story:
 
     def called(self, member_id):
         return self.names.get(member_id, member_id or "nobody")
+
+    def offsets(self):
+        """What the group has committed."""
+        by_topic = self.world.shard.ledger.offsets.get("g", {})
+        return [f"{topic}-{index}: {value.offset}" for topic, some in by_topic.items() for index, value in some.items()] or ["nothing"]
 
     def show(self):
         """The group as it is now, and as its log has it."""

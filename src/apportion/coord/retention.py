@@ -54,10 +54,10 @@ def _forget_what_expired(turn: Turn, group_id: str) -> bool:
 
 
 def _expired(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
-    """Topic and partition of every offset of the group that has expired, in order."""
+    """Topic and partition of every offset of the group that has expired."""
     group = turn.ledger.groups.get(group_id)
-    for topic, partitions in sorted(turn.ledger.offsets.get(group_id, {}).items()):
-        for partition, value in sorted(partitions.items()):
+    for topic, partitions in turn.ledger.offsets.get(group_id, {}).items():
+        for partition, value in partitions.items():
             if _has_expired(turn, group, topic, value):
                 yield topic, partition
 
