@@ -11,7 +11,13 @@ from apportion.errors import Code
 from apportion.member.spans import Place
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
+from apportion.wire.consumer_protocol import encode
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +90,60 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap):
             "offsets": [{"topic": "t", "partition": 0, "committed": 2, "end": 2, "lag": 0}],
         },
     )
+
+
+def classic(cluster, group_id, protocol_type, assignment):
+    """A member of a classic group that has that assignment; it is gone when its session is over."""
+
+    def ask(request, version):
+        return cluster.call(request, coordinator=group_id, version=version)
+
+    join = {
+        "group_id": group_id,
+        "session_timeout_ms": 60_000,
+        "protocol_type": protocol_type,
+        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
+    }
+    joined = ask(JoinGroupRequest(**join), 3)
+    given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
+    sync = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given)
+    assert ask(sync, 3).error_code == Code.NONE
+    return joined.member_id
+
+
+@pytest.mark.parametrize(
+    ("group_id", "protocol_type", "assignment", "owns"),
+    [
+        (
+            "j",
+            "consumer",
+            encode(ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="t", partitions=(0, 7)),))),
+            [0, 7],
+        ),
+        ("k", "consumer", b"", None),
+        ("l", "connect", encode(ConsumerProtocolAssignment()), None),
+    ],
+)
+def test_a_classic_group_is_described_with_what_can_be_read_of_it(bootstrap, group_id, protocol_type, assignment, owns):
+    cluster = Cluster(bootstrap, client_id="reader")
+    member_id = classic(cluster, group_id, protocol_type, assignment)
+    told = json.loads(CliRunner().invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap]).stdout)
+    lines = said("describe", group_id, "--bootstrap", bootstrap)[1]
+    cluster.call(LeaveGroupRequest(group_id=group_id, member_id=member_id), coordinator=group_id, version=2)
+    cluster.call(DeleteGroupsRequest(groups_names=(group_id,)), coordinator=group_id)
+    cluster.close()
+    host = told["members"][0].pop("host")
+    assert told == {
+        "group": group_id,
+        "type": "classic",
+        "state": "Stable",
+        "assignor": "range",
+        "members": [{"member": member_id, "client": "reader", "owns": {} if owns is None else {"t": owns}}],
+        "offsets": [] if owns is None else [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}],
+    }
+    assert lines[0] == f"{group_id}: a classic group, Stable, assignor range".split()
+    shown = [] if owns is None else ["t", "0,7"]
+    assert next(line for line in lines if line[:1] == [member_id]) == [member_id, "reader", host, "-", *shown]
 
 
 def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):

@@ -11,15 +11,20 @@ from rich.text import Text
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
-from apportion.errors import Code, Refused
+from apportion.errors import Code, DecodeError, Refused
 from apportion.member.spans import Place
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup, Member
+from apportion.wire.codec import Buffer
+from apportion.wire.consumer_protocol import decode
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 FAILED = 1  # exit code when the cluster could not be asked or refused
 UNUSABLE = 2  # exit code when the arguments make no sense
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
+WITHOUT_ERRORS = 5  # the newest version of DescribeGroups in which a group of another kind is no error
 BY_NAME = 9  # the newest version of OffsetFetch that answers with topic names
 
 
@@ -43,7 +48,8 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
         group = _group(cluster, group_id)
         members = Table("member", "client", "host", "epoch", "owns")
         for member in group["members"]:
-            members.add_row(member["member"], member["client"], member["host"], str(member["epoch"]), _owned(member["owns"]))
+            epoch = str(member.get("epoch", "-"))
+            members.add_row(member["member"], member["client"], member["host"], epoch, _owned(member["owns"]))
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
             offsets.add_row(*("-" if each is None else str(each) for each in row.values()))
@@ -85,14 +91,20 @@ def _listed(cluster: Cluster) -> list[dict[str, str]]:
 
 
 def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
-    """All that the cluster tells of the group; of a classic group its offsets, its members are not asked for."""
+    """All that the cluster tells of the group; of groups that are neither consumer nor classic ones, their offsets."""
     try:
         told = _described(cluster, group_id)
     except Refused as error:
         listed = next((row for row in _listed(cluster) if row["group"] == group_id), None)
         if error.code is not Code.GROUP_ID_NOT_FOUND or listed is None:
             raise
-        return {**listed, "members": [], "offsets": _offsets(cluster, group_id, ())}
+        return _classic(cluster, listed)
+    owned = (
+        Place(each.topic_name, each.topic_id, partition)
+        for member in told.members
+        for each in member.assignment.topic_partitions
+        for partition in each.partitions
+    )
     return {
         "group": group_id,
         "type": "consumer",
@@ -109,19 +121,48 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
             }
             for member in sorted(told.members, key=lambda member: member.member_id)
         ],
-        "offsets": _offsets(cluster, group_id, told.members),
+        "offsets": _offsets(cluster, group_id, owned),
     }
 
 
-def _offsets(cluster: Cluster, group_id: str, members: Iterable[Member]) -> list[dict[str, Any]]:
+def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
+    """What is told of a classic group. Whose assignment is no consumer's, or cannot be read, owns nothing that could be named."""
+    group_id = listed["group"]
+    told = cluster.call(DescribeGroupsRequest(groups=(group_id,)), coordinator=group_id, version=WITHOUT_ERRORS).groups[0]
+    members = [
+        {
+            "member": member.member_id,
+            "client": member.client_id,
+            "host": member.client_host,
+            "owns": _assigned(member.member_assignment) if told.protocol_type == "consumer" else {},
+        }
+        for member in sorted(told.members, key=lambda member: member.member_id)
+    ]
+    topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
+    owned = (
+        Place(name, topic.id, partition)
+        for member in members
+        for name, partitions in member["owns"].items()
+        if (topic := topics.named(name)) is not None
+        for partition in partitions
+        if 0 <= partition < topic.partitions
+    )
+    about = {"assignor": told.protocol_data} if told.protocol_data else {}
+    return {**listed, **about, "members": members, "offsets": _offsets(cluster, group_id, owned)}
+
+
+def _assigned(blob: Buffer) -> dict[str, list[int]]:
+    """The partitions of a classic consumer's assignment by topic."""
+    try:
+        _, assignment = decode(ConsumerProtocolAssignment, blob)
+    except DecodeError:
+        return {}
+    return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
+
+
+def _offsets(cluster: Cluster, group_id: str, owned: Iterable[Place]) -> list[dict[str, Any]]:
     """A row for each partition that has a committed offset or an owner."""
     committed = _committed(cluster, group_id)
-    owned = (
-        Place(each.topic_name, each.topic_id, partition)
-        for member in members
-        for each in member.assignment.topic_partitions
-        for partition in each.partitions
-    )
     ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
     return [
         {
@@ -166,5 +207,6 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 def _title(group: dict[str, Any]) -> str:
     if "epoch" not in group:
-        return f"{group['group']}: a {group['type']} group, {group['state']}; only its offsets are shown"
+        assignor = f", assignor {group['assignor']}" if "assignor" in group else ""
+        return f"{group['group']}: a {group['type']} group, {group['state']}{assignor}"
     return f"{group['group']}: {group['state']}, epoch {group['epoch']}, assignor {group['assignor']}"
