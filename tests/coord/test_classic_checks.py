@@ -309,6 +309,32 @@ def test_a_group_that_a_very_old_broker_saved_lives_on():
     assert world.send(HeartbeatRequest(group_id="g", generation_id=7, member_id="m"), 4).error_code == Code.NONE
 
 
+@pytest.mark.parametrize(("saved_ms", "revived_ms"), [(-1, 10_000), (0, 10_000), (1, 1)])
+def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(saved_ms, revived_ms):
+    world = ClassicWorld()
+    member = MemberMetadata(member_id="m", rebalance_timeout=saved_ms, session_timeout=10_000)
+    value = GroupMetadataValue(protocol_type="consumer", generation=7, protocol="range", leader="m", members=(member,))
+    world.log = [records.classic_group("g", value)]
+    world.crash()
+    assert world.group.live.rebalance_timeout_ms() == revived_ms
+
+
+@pytest.mark.parametrize(
+    ("epoch", "facts", "code"),
+    [
+        (-1, {}, Code.NONE),
+        (-1, {"member_id": "m"}, Code.NONE),
+        (0, {}, Code.UNKNOWN_MEMBER_ID),
+        (0, {"group_instance_id": "i"}, Code.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_who_may_commit_to_a_group_without_members(epoch, facts, code):
+    world = ClassicWorld()
+    player = Player("a")
+    ask(world, player, player.joining())  # it is given an id, and there is a group
+    assert world.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
+
+
 def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_protocol_comes():
     world = ClassicWorld()
     player = seated(world, Player("a"))
