@@ -72,6 +72,7 @@ def test_topics_that_belong_together_are_near_together_or_not_at_all():
 
 def test_where_every_partition_is_everywhere_racks_change_nothing():
     assert assigned([4], [[0], [0]], [1, 0], [[0, 1]] * 4) == [0, 0, 1, 1]
+    assert assigned([4], [[0], [0]], [1, 0], [[0]] * 4) == [0, 0, 1, 1]
 
 
 def test_a_member_without_a_rack_takes_what_comes():

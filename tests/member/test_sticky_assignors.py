@@ -1,5 +1,7 @@
 """`sticky` and `cooperative-sticky` by name: whom they believe, and the bugs of Kafka's own that must not come back."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,6 +116,15 @@ def test_generations_from_the_future_and_claims_to_what_does_not_exist_do_no_har
     liar = Subscription(("t",), None, (TopicParts("t", (0, 0, 1, 7, -1)), TopicParts("gone", (0,))), 2**31 - 1)
     given = shares(CooperativeSticky(), 4, {"a": owning(3, 0, 1), "b": owning(3, 2, 3), "z": liar})
     assert given == {"a": (), "b": (2, 3), "z": (0,)}
+
+
+@pytest.mark.parametrize("number", [-(2**31), -1, 2, 3, 2**31 - 1])
+def test_a_claim_beyond_a_topic_is_no_claim_to_its_neighbour(number):
+    cluster = {"t": TopicShape(2), "u": TopicShape(2)}
+    claims = (TopicParts("t", (number,)), TopicParts("u", (number,)))
+    members = {"a": Subscription(("t", "u"), generation=1), "b": Subscription(("t", "u"), owned=claims, generation=1)}
+    unclaimed = {name: replace(said, owned=()) for name, said in members.items()}
+    assert CooperativeSticky().assign(cluster, members) == CooperativeSticky().assign(cluster, unclaimed)
 
 
 SAID = st.builds(owning, st.integers(-1, 4), st.integers(0, 7), st.integers(0, 7), st.integers(0, 7))
