@@ -219,6 +219,7 @@ def settings_of(world: World) -> BrokerSettings:
             group_consumer_max_session_timeout_ms=max(scenario.session_ms, 60_000),
             group_consumer_heartbeat_interval_ms=scenario.heartbeat_ms,
             group_consumer_assignors=(scenario.assignor,),
+            offsets_retention_check_interval_ms=8 * 86_400_000,  # never, here: the laws know of nobody who forgets a group
             apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,
         ),
     )
