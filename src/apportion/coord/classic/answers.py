@@ -23,13 +23,16 @@ def roll(live: Live) -> Roll:
     )
 
 
-def joined(live: Live, member: Member, members: Roll = ()) -> JoinGroupResponse:
-    """The current generation, as a member of it hears of it."""
+def joined(
+    live: Live, member: Member, members: Roll = (), *, led_by: str | None = None, skips_assignment: bool = False
+) -> JoinGroupResponse:
+    """The current generation, as a member of it hears of it. led_by: None for who really leads."""
     return JoinGroupResponse(
         generation_id=live.generation,
         protocol_type=live.protocol_type,
         protocol_name=live.protocol,
-        leader=live.leader or "",
+        leader=led_by or live.leader or "",
+        skip_assignment=skips_assignment,
         member_id=member.member_id,
         members=members,
     )

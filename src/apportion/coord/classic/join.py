@@ -200,16 +200,10 @@ def take_over(turn: Turn, group: ClassicGroup, old: Member, new: Member, ask: As
 def returned(group: ClassicGroup, member: Member, led_by: str | None, version: int) -> JoinGroupResponse:
     """The generation that goes on, as the static member hears of it that came back. led_by: the leader when it came."""
     live = group.live
-    leads = live.leader == member.member_id and version >= 9
-    return JoinGroupResponse(
-        generation_id=live.generation,
-        protocol_type=live.protocol_type,
-        protocol_name=live.protocol,
-        leader=(live.leader if version >= 9 else led_by) or "",
-        skip_assignment=leads,
-        member_id=member.member_id,
-        members=roll(live) if leads else (),
-    )
+    if version < 9:
+        return joined(live, member, led_by=led_by)
+    leads = live.leader == member.member_id
+    return joined(live, member, roll(live) if leads else (), skips_assignment=leads)
 
 
 def park(turn: Turn, group: ClassicGroup, member: Member, ask: Ask[JoinGroupRequest]) -> None:

@@ -72,8 +72,7 @@ def complete(turn: Turn, group: ClassicGroup) -> None:
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
-    for member in [each for each in live.members.values() if each.join is None and each.instance_id is None]:
-        dismiss(turn, group, member)
+    _put_out(turn, group, [each for each in live.members.values() if each.join is None and each.instance_id is None], "join")
     leader = live.members.get(live.leader or "")
     if leader is None or leader.join is None:
         leader = next((each for each in live.members.values() if each.join is not None), None)
@@ -127,11 +126,18 @@ def sync_is_due(turn: Turn, key: Key) -> None:
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
     if late:
-        count = f"{len(late)} of {len(group.live.members)} members"
-        turn.note("info", f"group {group.group_id}: {count} did not ask for their assignment in time and are gone")
-        for member in late:
-            dismiss(turn, group, member)
+        _put_out(turn, group, late, "sync")
         prepare(turn, group)
+
+
+def _put_out(turn: Turn, group: ClassicGroup, late: list[Member], owed: str) -> None:
+    """The members that did not do what they owed are none any more."""
+    if late:
+        turn.note(
+            "info", f"group {group.group_id}: {len(late)} of {len(group.live.members)} members did not {owed} in time and are gone"
+        )
+    for member in late:
+        dismiss(turn, group, member)
 
 
 def _arm(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
