@@ -258,6 +258,11 @@ def test_settings_are_described_by_name(kit):
         Code.NONE,
         [("retention.ms", "1000", 1), ("segment.bytes", "1073741824", 5)],
     )
+    play.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)))
+    assert settings(2, "__consumer_offsets", "cleanup.policy", "segment.bytes") == (
+        Code.NONE,
+        [("cleanup.policy", "compact", 1), ("segment.bytes", "16777216", 4)],
+    )
     assert settings(4, "1", "num.partitions") == (Code.NONE, [("num.partitions", "7", 4)])
     assert settings(2, "u") == (Code.UNKNOWN_TOPIC_OR_PARTITION, [])
     assert settings(8, "1")[0] == Code.INVALID_REQUEST

@@ -209,7 +209,9 @@ class Registry:
         from_broker = {
             "max.message.bytes": str(self._settings.message_max_bytes),
             "message.timestamp.after.max.ms": str(self._settings.log_message_timestamp_after_max_ms),
-            "segment.bytes": str(self._settings.log_segment_bytes),
+            "segment.bytes": str(
+                self._settings.offsets_topic_segment_bytes if name == OFFSETS_TOPIC else self._settings.log_segment_bytes
+            ),
         }
         found = []
         for key, default in TOPIC_SETTINGS.items():
