@@ -20,7 +20,7 @@ def jars(lane_missing):
 def kafka(jars, tmp_path_factory, lane_missing):
     """A running RealKafka; without Java the lane is missing. Each test makes topics and groups of its own."""
     try:
-        broker = RealKafka(jars, tmp_path_factory.mktemp("kafka"))
+        broker = RealKafka(jars, tmp_path_factory.mktemp("kafka"), {"group.min.session.timeout.ms": "100"})
         broker.start()
     except KafkaMissing as problem:
         lane_missing(str(problem))

@@ -45,6 +45,7 @@ class Played:
     disagreements: list[Difference] = field(default_factory=list)
     answers: tuple[Plain, Plain] | None = None
     seconds: float = 0.0
+    tests: str = "tests/kafka/test_differential.py"
 
     def report(self) -> str:
         """The whole story of a disagreement, and how to see it again."""
@@ -53,7 +54,7 @@ class Played:
         lines += [f"  * in {type(difference.step).__name__}: {difference.line()}" for difference in self.disagreements]
         if self.answers is not None:
             lines += [f"  apportion: {self.answers[0]!r}", f"  Kafka:     {self.answers[1]!r}"]
-        lines.append(f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS=tests/kafka/test_differential.py")
+        lines.append(f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS={self.tests}")
         return "\n".join(lines)
 
 
@@ -110,7 +111,7 @@ def differences(ours: Plain, theirs: Plain, path: tuple[str, ...] = ()) -> Itera
 
 
 def make_pool(ours: Side, theirs: Side) -> None:
-    """Both brokers have the topics that scripts share."""
+    """Both brokers have the topics that scripts share; a real Kafka may have them of other tests."""
     for name, count in POOL.items():
         for side in (ours, theirs):
-            assert side.play(MakeTopic(name, count)) == {"code": 0}, (side.name, name)
+            assert side.play(MakeTopic(name, count))["code"] in (0, 36), (side.name, name)

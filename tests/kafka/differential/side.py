@@ -16,12 +16,10 @@ from apportion.wire.messages import (
     find_coordinator,
     list_groups,
     metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
 )
-from tests.kafka.differential import steps
-from tests.kafka.differential.shown import Place, Plain, described, grouped, offsets
+from tests.kafka.differential import classic_side, classic_steps, crowd, steps, stored
+from tests.kafka.differential.lines import Line
+from tests.kafka.differential.shown import Place, Plain, described, grouped
 from tests.kafka.differential.steps import Step
 from tests.kafka.differential.topics import SHARDS, drop, grow, make
 
@@ -50,8 +48,17 @@ class Side:
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     beliefs: dict[tuple[str, str], Belief] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    """The ids of classic members by their labels."""
+    labels: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, Line] = field(default_factory=dict)
+    """The connection of each classic member, for what may be answered late."""
+    crowds: dict[str, crowd.Crowd] = field(default_factory=dict)
+    """Classic clients that mind their own business, by group."""
     patience_ms: int = PATIENCE_MS
     _connection: Connection | None = None
+    _posted: dict[str, Any] = field(default_factory=dict)
+    _came: dict[str, Any] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Every group has a coordinator that has read its log."""
@@ -65,10 +72,15 @@ class Side:
 
     def begin(self) -> None:
         """No member is known: a new script starts."""
-        self.beliefs = {}
+        for line in self.lines.values():
+            line.close()
+        self.beliefs, self.ids, self.labels, self.lines, self.crowds = {}, {}, {}, {}, {}
+        self._posted, self._came = {}, {}
 
     def close(self) -> None:
-        """The connection is closed."""
+        """The connections are closed."""
+        for line in self.lines.values():
+            line.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -98,11 +110,54 @@ class Side:
         return names[0] if names else {NO_ID: "-", STRANGE_ID: steps.NOWHERE}.get(bytes(topic_id), "?")
 
     def who(self, member_id: str | None) -> str | None:
-        """The letter of a member that goes by that id here, else the id."""
+        """The letter of a member that goes by that id here, or the label of a classic one; else the id."""
+        if member_id in self.labels:
+            return self.labels[member_id]
+        if member_id is not None and classic_side.MADE.fullmatch(member_id):
+            return f"{member_id[: -classic_side.UUID_LETTERS]}?"  # nobody was told it before
         for (_, letter), belief in self.beliefs.items():
             if belief.member_id and belief.member_id == member_id:
                 return letter
         return member_id
+
+    def id_of(self, letter: str, said: str | None) -> str:
+        """What a step says as its member's id: None is the newest one that the letter has, a label stands for an id."""
+        if said is not None:
+            return self.ids.get(said, said)
+        labels = [label for label in self.ids if label.startswith(letter)]
+        return self.ids[labels[-1]] if labels else ""
+
+    def identify(self, group: str, letter: str, member_id: str, generation: int) -> None:
+        """The classic member of that letter goes by that id in that generation, under a label of its own."""
+        if member_id not in self.labels:
+            label = f"{letter}{1 + sum(1 for known in self.ids if known.startswith(letter))}"
+            self.ids[label], self.labels[member_id] = member_id, label
+        self.beliefs[group, letter] = Belief(member_id, generation)
+
+    def post(self, step: Any, request: Any, version: int) -> None:
+        """The step's request is on its member's own connection."""
+        line = self.lines.setdefault(step.member, Line(self.bootstrap, "differential"))
+        self._posted[step.member] = step
+        line.post(request, version)
+
+    def take_up(self, line: Line) -> None:
+        """What has come on a member's connection is noted, once all of it is here."""
+        (letter,) = (letter for letter, each in self.lines.items() if each is line)
+        answer = line.take()
+        if answer is not None:
+            self._came[letter] = answer
+
+    def answered(self) -> dict[str, Plain]:
+        """What has come on members' connections since this was asked last: by letter."""
+        came, self._came = self._came, {}
+        for letter, answer in came.items():
+            step = self._posted[letter]
+            if isinstance(step, classic_steps.Join) and answer != "closed" and answer.error_code in (0, 79):
+                self.identify(step.group, letter, answer.member_id, answer.generation_id)
+        return {
+            letter: answer if answer == "closed" else ANSWERED[type(self._posted[letter])](self, answer)
+            for letter, answer in came.items()
+        }
 
     def places(self, parts: Any) -> frozenset[Place]:
         """The partitions in a part of a message."""
@@ -152,8 +207,8 @@ def _of_others(side: Side, step: steps.Beat) -> frozenset[Place]:
 
 def _beat(side: Side, step: steps.Beat) -> Plain:
     key = (step.group, step.member)
-    belief = side.beliefs.get(key) or Belief(step.member)
-    member_id = belief.member_id if step.member_id is None else step.member_id
+    belief = side.beliefs.get(key) or Belief(side.ids.get(step.member_id or "", step.member))
+    member_id = belief.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
     answer = side.call(
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
             group_id=step.group,
@@ -187,87 +242,6 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
         "interval": answer.heartbeat_interval_ms,
         "assignment": None if assignment is None else grouped(assignment),
     }
-
-
-def _member_id(side: Side, group: str, letter: str | None) -> str | None:
-    belief = side.beliefs.get((group, letter or ""))
-    return letter if belief is None else belief.member_id
-
-
-def _commit(side: Side, step: steps.Commit) -> Plain:
-    by_topic: dict[str, list[steps.Offset]] = {}
-    for each in step.offsets:
-        by_topic.setdefault(each.topic, []).append(each)
-    topics = tuple(
-        offset_commit.OffsetCommitRequestTopic(
-            name=name,
-            topic_id=side.topic_id(name),
-            partitions=tuple(
-                offset_commit.OffsetCommitRequestPartition(
-                    partition_index=each.partition,
-                    committed_offset=each.offset,
-                    committed_leader_epoch=each.leader_epoch,
-                    committed_metadata=None if each.note is None else "x" * each.note,
-                )
-                for each in wanted
-            ),
-        )
-        for name, wanted in by_topic.items()
-    )
-    answer = side.call(
-        offset_commit.OffsetCommitRequest(
-            group_id=step.group,
-            generation_id_or_member_epoch=step.epoch,
-            member_id=_member_id(side, step.group, step.member) or "",
-            group_instance_id=step.instance,
-            retention_time_ms=step.retention_ms,
-            topics=topics,
-        ),
-        step.version,
-    )
-    by_id = step.version >= 10
-    return {
-        f"{side.topic_name(topic.topic_id) if by_id else topic.name}-{each.partition_index}": each.error_code
-        for topic in answer.topics
-        for each in topic.partitions
-    }
-
-
-def _fetch(side: Side, step: steps.Fetch) -> Plain:
-    wanted = step.partitions
-    if step.version < 8:
-        topics = None
-        if wanted is not None:
-            topics = tuple(offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=each) for name, each in wanted)
-        request = offset_fetch.OffsetFetchRequest(group_id=step.group, topics=topics, require_stable=step.stable)
-        answer = side.call(request, step.version)
-        return {"code": answer.error_code, "offsets": dict(offsets(side, answer.topics, step.version))}
-    of_topics = None
-    if wanted is not None:
-        of_topics = tuple(
-            offset_fetch.OffsetFetchRequestTopics(name=name, topic_id=side.topic_id(name), partition_indexes=each)
-            for name, each in wanted
-        )
-    group = offset_fetch.OffsetFetchRequestGroup(
-        group_id=step.group,
-        member_id=_member_id(side, step.group, step.member),
-        member_epoch=step.epoch,
-        topics=of_topics,
-    )
-    (found,) = side.call(offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version).groups
-    return {"code": found.error_code, "offsets": dict(offsets(side, found.topics, step.version))}
-
-
-def _forget(side: Side, step: steps.Forget) -> Plain:
-    topics = tuple(
-        offset_delete.OffsetDeleteRequestTopic(
-            name=name, partitions=tuple(offset_delete.OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
-        )
-        for name, indexes in step.partitions
-    )
-    answer = side.call(offset_delete.OffsetDeleteRequest(group_id=step.group, topics=topics), 0)
-    codes = {f"{topic.name}-{each.partition_index}": each.error_code for topic in answer.topics for each in topic.partitions}
-    return {"code": answer.error_code, "partitions": codes}
 
 
 def _describe(side: Side, step: steps.Describe) -> Plain:
@@ -321,9 +295,9 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
 
 PLAYS: dict[type[Step], Callable[[Side, Any], Plain]] = {
     steps.Beat: _beat,
-    steps.Commit: _commit,
-    steps.Fetch: _fetch,
-    steps.Forget: _forget,
+    steps.Commit: stored.commit,
+    steps.Fetch: stored.fetch,
+    steps.Forget: stored.forget,
     steps.Describe: _describe,
     steps.ListGroups: _list,
     steps.DeleteGroups: _delete,
@@ -331,4 +305,18 @@ PLAYS: dict[type[Step], Callable[[Side, Any], Plain]] = {
     steps.Grow: grow,
     steps.DropTopic: drop,
     steps.Settle: _settle,
+    classic_steps.Join: classic_side.join,
+    classic_steps.Sync: classic_side.sync,
+    classic_steps.Pulse: classic_side.pulse,
+    classic_steps.Leave: classic_side.leave,
+    classic_steps.DescribeClassic: classic_side.describe,
+    classic_steps.Arrive: crowd.arrive,
+    classic_steps.Knock: crowd.knock,
+    classic_steps.Rest: crowd.rest,
 }
+
+ANSWERED: dict[type[Step], Callable[[Side, Any], Plain]] = {
+    classic_steps.Join: classic_side.joined,
+    classic_steps.Sync: classic_side.synced,
+}
+"""What may be answered late, and how an answer is read then."""

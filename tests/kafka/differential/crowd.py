@@ -1,0 +1,240 @@
+"""Classic clients that mind their own business on one broker: they join, sync, adopt and beat until nothing changes any more.
+
+Which partitions go where is up to the broker and to the leader that it chose; so two brokers are alike in where a crowd comes to
+rest: generations, sizes, whether everything is owned, and how much has moved. Members of the other protocol have turns, too.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from apportion.wire.consumer_protocol import decode, encode
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from tests.kafka.differential.classic_author import GONE, Phase
+from tests.kafka.differential.classic_steps import FOREVER_MS, RANGE, Arrive, Join, Knock, Pulse, Rest, Sync
+from tests.kafka.differential.lines import PATIENCE_S, gather
+from tests.kafka.differential.shown import Place, Plain, grouped
+from tests.kafka.differential.steps import TOLD, Beat
+
+if TYPE_CHECKING:
+    from tests.kafka.differential.side import Side
+
+ROUNDS = 60
+
+
+@dataclass(slots=True)
+class Client:
+    """A classic client as it knows itself. An eager one gives up everything before it joins and says that it owns nothing."""
+
+    letter: str
+    version: int
+    instance: str | None
+    topics: tuple[str, ...]
+    is_eager: bool
+    blob_version: int = 1
+    phase: Phase = Phase.OUT
+    generation: int = -1
+    owned: frozenset[Place] = frozenset()
+    label: str = ""
+    given: tuple[str, ...] = ()
+    """Whom it has to give partitions: not empty if it leads."""
+
+    def subscription(self) -> bytes:
+        """What it says when it joins."""
+        owned = tuple(TopicPartition(topic=name, partitions=parts) for name, parts in grouped(self.owned).items())
+        return encode(ConsumerProtocolSubscription(topics=self.topics, owned_partitions=owned), self.blob_version)
+
+
+@dataclass(slots=True)
+class Crowd:
+    """The classic clients of one group on one broker."""
+
+    side: Side
+    group: str
+    clients: dict[str, Client] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+    """Who was told that it is no member any more, and how."""
+
+    def waits(self, letter: str) -> bool:
+        """Whether the client has asked something that was not answered yet."""
+        line = self.side.lines.get(letter)
+        return line is not None and line.asked is not None
+
+    def join(self, client: Client, **said: object) -> Join:
+        """The JoinGroup of a client as it is."""
+        if client.is_eager:
+            client.owned = frozenset()
+        facts: dict[str, object] = {
+            "protocols": ((RANGE, client.subscription()),),
+            "version": client.version,
+            "member_id": "" if client.phase is Phase.OUT else None,
+            "instance": client.instance,
+            "session_ms": FOREVER_MS,
+        }
+        return Join(self.group, client.letter, **facts | said)  # type: ignore[arg-type]
+
+    def sync(self, client: Client) -> Sync:
+        """The SyncGroup of a client as it is."""
+        version = min(client.version, 5)
+        return Sync(
+            self.group,
+            client.letter,
+            client.generation,
+            self.shares(client),
+            version,
+            instance=client.instance if version >= 3 else None,
+            kind="consumer",
+            protocol=RANGE,
+        )
+
+    def pulse(self, client: Client) -> Pulse:
+        """The Heartbeat of a client as it is."""
+        version = min(client.version, 4)
+        return Pulse(self.group, client.letter, client.generation, version, instance=client.instance if version >= 3 else None)
+
+    def shares(self, leader: Client) -> tuple[tuple[str, bytes], ...]:
+        """What a leader gives everybody: by turns, to the members by label."""
+        topics = sorted({topic for client in self.clients.values() for topic in client.topics})
+        places = [(topic, index) for topic in topics for index in range(self.side.partitions[topic])]
+        members = sorted(leader.given)
+        return tuple((label, assignment(frozenset(places[at :: len(members)]))) for at, label in enumerate(members))
+
+    def hear(self, letter: str, answer: Plain) -> None:
+        """The client knows what it was answered to a JoinGroup or a SyncGroup."""
+        client = self.clients.get(letter)
+        if client is None:
+            return
+        if answer == "closed" or answer["code"] in GONE:
+            client.phase, client.owned, client.label = Phase.OUT, frozenset(), ""
+        elif answer["code"] == 79:
+            client.phase, client.label = Phase.PENDING, answer["member"]
+        elif answer["code"]:
+            client.phase = Phase.TOLD
+            client.owned = frozenset() if answer["code"] == 22 else client.owned
+        elif "leader" in answer:
+            client.phase, client.generation, client.label = Phase.JOINED, answer["generation"], answer["member"]
+            client.given = tuple(answer["members"])
+        else:
+            client.phase, client.owned = Phase.STABLE, places_of(answer["assignment"])
+
+    def say(self, step: Join | Sync) -> None:
+        """The step is asked, and what is answered soon is known; who is alone has nobody to wait for."""
+        self.side.play(step)
+        self.listen()
+        give_up = time.monotonic() + PATIENCE_S
+        others = [each for each in self.clients.values() if each.letter != step.member]
+        is_alone = not self.moderns() and all(each.phase is Phase.OUT for each in others)
+        while is_alone and self.waits(step.member) and time.monotonic() < give_up:
+            self.listen()
+
+    def listen(self) -> None:
+        """What has come is known to the clients."""
+        gather((self.side,))
+        for letter, answer in self.side.answered().items():
+            self.hear(letter, answer)
+
+    def rest(self) -> Plain:
+        """Where all come to rest; or who was stopped on the way, and by what."""
+        before = self.owners()
+        self.gone = {}
+        for _ in range(ROUNDS):
+            moved = self.round()
+            if not moved:
+                break
+        after = self.owners()
+        stayed = self.shared()
+        return {
+            "is quiet": not moved,
+            "gone": self.gone,
+            "generations": {client.letter: client.generation for client in self.clients.values()},
+            "epochs": {letter: belief.epoch for letter, belief in self.moderns().items()},
+            "sizes": tuple(sorted(len(places) for places in self.shared().values())),
+            "owned": len(after),
+            "owned twice": len(after) < sum(len(places) for places in self.shared().values()),
+            "moved": sum(1 for place, letter in before.items() if letter in stayed and after.get(place, letter) != letter),
+        }
+
+    def round(self) -> bool:
+        """Whether anything has changed when everybody had a turn."""
+        moved = False
+        for client in list(self.clients.values()):
+            if self.waits(client.letter):
+                moved = True
+            elif client.phase in (Phase.OUT, Phase.PENDING, Phase.TOLD):
+                self.say(self.join(client))
+                moved = True
+            elif client.phase is Phase.JOINED:
+                self.say(self.sync(client))
+                moved = True
+            else:
+                code = self.side.play(self.pulse(client))["code"]
+                if code in (22, 27):
+                    client.phase, moved = Phase.TOLD, True
+                    client.owned = client.owned if code == 27 else frozenset()
+                elif code:
+                    self.gone[client.letter] = code
+                    del self.clients[client.letter]
+                    self.side.beliefs.pop((self.group, client.letter), None)
+        for letter, belief in self.moderns().items():
+            was = (belief.epoch, belief.told, belief.owned)
+            answer = self.side.play(Beat(self.group, letter, belief.epoch, owned=TOLD, instance=belief.instance))
+            if answer["code"]:
+                self.gone[letter] = answer["code"]
+                del self.side.beliefs[self.group, letter]
+            moved = moved or was != (belief.epoch, belief.told, belief.owned)
+        self.listen()
+        return moved
+
+    def moderns(self) -> dict:
+        """What members of the consumer protocol believe, by letter."""
+        return {
+            letter: belief
+            for (group, letter), belief in sorted(self.side.beliefs.items())
+            if group == self.group and letter not in self.clients and belief.epoch > 0
+        }
+
+    def shared(self) -> dict[str, frozenset[Place]]:
+        """What each member owns."""
+        return {each.letter: each.owned for each in self.clients.values()} | {
+            letter: belief.owned for letter, belief in self.moderns().items()
+        }
+
+    def owners(self) -> dict[Place, str]:
+        """Who owns each partition."""
+        return {place: letter for letter, places in self.shared().items() for place in places}
+
+
+def arrive(side: Side, step: Arrive) -> Plain:
+    """The client is one of the crowd."""
+    crowd = side.crowds.setdefault(step.group, Crowd(side, step.group))
+    crowd.clients[step.member] = Client(step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version)
+    return "here"
+
+
+def knock(side: Side, step: Knock) -> None:
+    """The client's JoinGroup is on its way."""
+    crowd = side.crowds[step.group]
+    client = crowd.clients[step.member]
+    client.blob_version = step.blob_version
+    side.play(crowd.join(client))
+
+
+def rest(side: Side, step: Rest) -> Plain:
+    """Where the group came to rest."""
+    return side.crowds.setdefault(step.group, Crowd(side, step.group)).rest()
+
+
+def assignment(places: frozenset[Place]) -> bytes:
+    """An assignment as Java's clients write it."""
+    parts = tuple(TopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(places).items())
+    return encode(ConsumerProtocolAssignment(assigned_partitions=parts), 1)
+
+
+def places_of(blob: bytes) -> frozenset[Place]:
+    """The partitions in an assignment; none in one that is empty."""
+    if not blob:
+        return frozenset()
+    parts = decode(ConsumerProtocolAssignment, blob)[1].assigned_partitions
+    return frozenset((part.topic, index) for part in parts for index in part.partitions)

@@ -1,0 +1,331 @@
+"""What happens in groups of members of both protocols: they come, go, take each other's places, and the group changes its kind.
+
+All want the same, so that shares come out alike whoever owns what. Who may do what wrong is tried where the group is at rest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.kafka.differential.author import FOREVER_MS
+from tests.kafka.differential.classic_author import Phase
+from tests.kafka.differential.classic_steps import Arrive, DescribeClassic, Join, Knock, Leave, Pulse, Rest, Sync
+from tests.kafka.differential.crowd import Client, Crowd, places_of
+from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.steps import EMPTY, Beat, Commit, DeleteGroups, Describe, Fetch, Forget, ListGroups, Offset, Step
+
+if TYPE_CHECKING:
+    from tests.kafka.differential.side import Belief, Side
+
+CLASSIC, MODERN = "abcde", "mnopq"
+MOST = 4
+WANTS = (("twelve",), ("twelve",), ("twelve", "three"))
+STRANGER, CONVERT = "x", "w"
+
+
+class MixedAuthor:
+    """What is known while one script is written: everything is looked up on the real Kafka's side."""
+
+    def __init__(self, seed: int, token: str, side: Side) -> None:
+        self.rng = random.Random(seed)
+        self.group, self.nobody = f"mixed-{seed}-{token}", f"nobody-{seed}-{token}"
+        self.topics = self.rng.choice(WANTS)
+        self.side = side
+        self.is_at_rest = True
+        self.is_led_by = None
+        self.kind = ""
+        self.kinds: set[str] = set()
+        """What the group has been since it was last at rest."""
+        self.changes = 0
+        """How many have come or gone since then."""
+        self.is_steady = True
+        """Whether how much moved until it was at rest says something: who leads a classic group moves what it likes, and a target
+        that is overtaken by another one is reached on many ways."""
+        self.used: set[str] = set()
+
+    def next_step(self) -> Step:
+        """The step after those that the author has noted."""
+        if not self.is_at_rest and self.rng.random() < 0.75:
+            return Rest(self.group)
+        table = CHANGES + PROBES if self.is_at_rest else CHANGES
+        weights = [weight for weight, _ in table]
+        while True:
+            step = self.rng.choices(table, weights)[0][1](self)
+            if step is not None:
+                return step
+
+    def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
+        """The author knows what came of the step."""
+        if isinstance(step, Rest):
+            self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
+            self.is_at_rest, self.changes, self.kinds = True, 0, {self.kind}
+        elif isinstance(step, Arrive | Knock | Leave | Join) or (isinstance(step, Beat) and answer["code"] == 0):
+            self.is_at_rest = False
+            self.changes += 1
+
+    def looks(self) -> tuple[Step, ...]:
+        """How the author sees what the group is."""
+        return DescribeClassic((self.group,)), Describe((self.group,))
+
+    def looked(self, step: Step, answer: Plain) -> None:
+        """The author knows what the group is."""
+        if answer[self.group]["code"] == 0:
+            self.kind = "classic" if isinstance(step, DescribeClassic) else "consumer"
+            self.kinds.add(self.kind)
+
+    def loosely(self, step: Step, answer: Plain) -> Plain:
+        """What an answer says that cannot depend on which partition went where, or on who leads."""
+        if not isinstance(answer, dict):
+            return answer
+        if isinstance(step, Beat):
+            return {name: answer[name] for name in ("code", "has message", "epoch")}
+        if isinstance(step, Rest) and not self.is_steady:
+            return {name: said for name, said in answer.items() if name != "moved"}
+        if isinstance(step, Join | Knock):
+            return {name: answer[name] for name in ("code", "generation", "type", "protocol")}
+        if isinstance(step, Sync):
+            return {name: answer[name] for name in ("code", "type", "protocol")}
+        if isinstance(step, Describe | DescribeClassic):
+            return {group: self._described(said) for group, said in answer.items()}
+        return answer
+
+    def _described(self, said: Plain) -> Plain:
+        """A described group without who has what; in a group at rest only how much everybody has."""
+        members: Any = {label: {name: each[name] for name in each if name not in LOOSE} for label, each in said["members"].items()}
+        sizes = {name: sorted(count(each[name]) for each in said["members"].values() if name in each) for name in LOOSE[:2]}
+        if not self.is_at_rest:
+            members = {label: {name: each[name] for name in each if name != "epoch"} for label, each in members.items()}
+            return said | {"members": members}
+        return said | {"members": members, "sizes": sizes}
+
+    def crowd(self) -> Crowd | None:
+        """The classic clients of the group."""
+        return self.side.crowds.get(self.group)
+
+    def clients(self) -> list[Client]:
+        """The classic members that are not waiting for anything."""
+        crowd = self.crowd()
+        return [each for each in crowd.clients.values() if not crowd.waits(each.letter) and each.label] if crowd else []
+
+    def moderns(self) -> dict[str, Belief]:
+        """The members of the consumer protocol, by letter."""
+        crowd = self.crowd() or Crowd(self.side, self.group)
+        return crowd.moderns()
+
+    def count(self) -> int:
+        """How many are in the group, or on their way."""
+        crowd = self.crowd()
+        return (len(crowd.clients) if crowd else 0) + len(self.moderns())
+
+    def fresh(self, letters: str) -> str | None:
+        """A letter that nobody has had."""
+        found = [letter for letter in letters if letter not in self.used]
+        if not found:
+            return None
+        self.used.add(found[0])
+        return found[0]
+
+
+LOOSE = ("assignment", "target", "metadata")
+
+
+def count(given: Plain) -> int:
+    """How many partitions somebody has, as a consumer group or as a classic one tells."""
+    return sum(len(each) for each in given.values()) if isinstance(given, dict) else len(places_of(given))
+
+
+def arrive(author: MixedAuthor, **said: Any) -> Step | None:
+    """A classic client comes."""
+    rng = author.rng
+    if author.count() >= MOST:
+        return None
+    letter = author.fresh(CLASSIC)
+    if letter is None:
+        return None
+    version = said.get("version", rng.choice((0, 3, 4, 5, 7, 9, 9, 9)))
+    facts: dict[str, Any] = {
+        "version": version,
+        "instance": f"i-{letter}" if version >= 5 and rng.random() < 0.3 else None,
+        "topics": author.topics,
+        "is_eager": rng.random() < 0.5,
+        "blob_version": rng.choice((1, 2, 3)),
+    }
+    return Arrive(author.group, letter, **facts | said)
+
+
+def come_modern(author: MixedAuthor, **said: Any) -> Step | None:
+    """A member of the consumer protocol comes; a classic group becomes a consumer group."""
+    if author.count() >= MOST and "instance" not in said:
+        return None
+    letter = author.fresh(MODERN)
+    if letter is None:
+        return None
+    instance = f"i-{letter}" if author.rng.random() < 0.3 else None
+    facts: dict[str, Any] = {"topics": author.topics, "rebalance_ms": FOREVER_MS, "instance": instance, "member_id": letter}
+    return Beat(author.group, letter, 0, owned=EMPTY, **facts | said)
+
+
+def take_classic_place(author: MixedAuthor) -> Step | None:
+    """A member of the consumer protocol takes the place of a static classic one."""
+    static = [client.instance for client in author.clients() if client.instance]
+    return come_modern(author, instance=author.rng.choice(static)) if static else None
+
+
+def take_modern_place(author: MixedAuthor) -> Step | None:
+    """A classic client takes the place of a static member of the consumer protocol."""
+    static = [belief.instance for belief in author.moderns().values() if belief.instance]
+    return arrive(author, instance=author.rng.choice(static), version=9) if static else None
+
+
+def leave_classic(author: MixedAuthor) -> Step | None:
+    """A classic client goes."""
+    clients = author.clients()
+    if not clients:
+        return None
+    client = author.rng.choice(clients)
+    version = max(min(client.version, 5), 3)
+    ways = [(client.label, client.instance), (client.label, None), ("", client.instance)]
+    return Leave(author.group, (author.rng.choice(ways if client.instance else ways[:2]),), version)
+
+
+def leave_modern(author: MixedAuthor) -> Step | None:
+    """A member of the consumer protocol goes; after the last one the group may become classic again."""
+    moderns = author.moderns()
+    if not moderns:
+        return None
+    letter = author.rng.choice(sorted(moderns))
+    return Beat(author.group, letter, -1, instance=moderns[letter].instance)
+
+
+def knock(author: MixedAuthor) -> Step | None:
+    """A classic client joins again by itself; in a classic group it waits for the others."""
+    clients = [client for client in author.clients() if client.phase is Phase.STABLE]
+    if not clients:
+        return None
+    client = author.rng.choice(clients)
+    return Knock(author.group, client.letter, author.rng.choice([each for each in (1, 2, 3) if each != client.blob_version]))
+
+
+def probed(author: MixedAuthor) -> Client | None:
+    """A classic member at rest."""
+    clients = [client for client in author.clients() if client.phase is Phase.STABLE]
+    return author.rng.choice(clients) if clients else None
+
+
+def probe_pulse(author: MixedAuthor) -> Step | None:
+    """A sign of life, mostly a wrong one."""
+    rng, client = author.rng, probed(author)
+    if client is None:
+        return None
+    wrong: list[dict[str, Any]] = [
+        {},
+        {"generation": client.generation + rng.choice((-1, 1))},
+        {"member_id": rng.choice(("ghost", "", *author.moderns()))},
+        {"instance": rng.choice(("i-nobody", *(each.instance for each in author.moderns().values() if each.instance)))},
+    ]
+    said = {"generation": client.generation, "instance": client.instance, "member_id": client.label} | rng.choice(wrong)
+    return Pulse(author.group, STRANGER, **said)
+
+
+def probe_sync(author: MixedAuthor) -> Step | None:
+    """A sync at rest, which is answered at once, or refused."""
+    rng, client = author.rng, probed(author)
+    if client is None:
+        return None
+    wrong: list[dict[str, Any]] = [
+        {},
+        {"generation": client.generation + rng.choice((-1, 1))},
+        {"member_id": rng.choice(("ghost", "", *author.moderns()))},
+        {"kind": rng.choice(("other", None))},
+        {"protocol": rng.choice(("other", None))},
+        {"instance": "i-nobody"},
+    ]
+    said: dict[str, Any] = {"generation": client.generation, "kind": "consumer", "protocol": "range", "member_id": client.label}
+    return Sync(author.group, STRANGER, **said | {"instance": client.instance} | rng.choice(wrong))
+
+
+def probe_join(author: MixedAuthor) -> Step | None:
+    """A join that is refused."""
+    rng, client = author.rng, probed(author)
+    if client is None:
+        return None
+    good = (("range", client.subscription()),)
+    wrong: list[dict[str, Any]] = [
+        {"kind": "other"},
+        {"protocols": ()},
+        {"protocols": (("other", client.subscription()),)},
+        {"protocols": (("range", b"\0"),)} if author.kind == "consumer" else {"kind": ""},
+        {"member_id": "ghost", "instance": "i-nobody"},
+        {"member_id": "ghost", "instance": client.instance or "i-nobody"},
+        {"session_ms": 1},
+        {"version": 9},
+    ]
+    return Join(author.group, STRANGER, **{"protocols": good, "version": 9, "member_id": "", "instance": None} | rng.choice(wrong))
+
+
+def probe_beat(author: MixedAuthor) -> Step | None:
+    """A heartbeat of the consumer protocol that is wrong in a mixed group, or by which a classic member changes its protocol."""
+    rng, client = author.rng, probed(author)
+    if client is None:
+        return None
+    if CONVERT in author.moderns():
+        return None
+    said = rng.choice(({"member_id": "ghost"}, {"member_id": client.label}))
+    return Beat(author.group, CONVERT, rng.choice((client.generation, client.generation + 1, 1)), **said)
+
+
+def probe_leave(author: MixedAuthor) -> Step | None:
+    """Nobody leaves."""
+    who = author.rng.choice(("ghost", "", *author.moderns()))
+    return Leave(author.group, ((who, author.rng.choice((None, "i-nobody"))),), author.rng.choice((0, 2, 3, 5)))
+
+
+def probe_commit(author: MixedAuthor) -> Step | None:
+    """A commit by a classic member, with its generation or another one."""
+    rng, client = author.rng, probed(author)
+    if client is None:
+        return None
+    generation = client.generation + rng.choice((0, 0, 0, -1, 1))
+    offsets = (Offset("twelve", rng.choice((0, 5, 99)), rng.randrange(100)),)
+    return Commit(author.group, client.letter, rng.choice((generation, generation, -1)), offsets, rng.choice((2, 7, 8, 9, 10)))
+
+
+def ask_about(author: MixedAuthor) -> Step | None:
+    """What anybody may ask or try."""
+    rng = author.rng
+    return rng.choice(
+        (
+            ListGroups(5, rng.choice(((), ("stable",))), rng.choice(((), ("consumer",), ("classic",)))),
+            Fetch(author.group),
+            Forget(author.group, (("twelve", (0,)), ("one", (0,)))),
+            DeleteGroups((author.nobody, author.group)[: rng.choice((1, 2))]) if author.count() else None,
+            DescribeClassic((author.group, author.nobody), rng.choice(range(7))),
+        )
+    )
+
+
+Table = list[tuple[int, Callable[[MixedAuthor], Step | None]]]
+
+CHANGES: Table = [
+    (10, arrive),
+    (10, come_modern),
+    (4, take_classic_place),
+    (4, take_modern_place),
+    (6, leave_classic),
+    (8, leave_modern),
+    (4, knock),
+]
+"""What moves partitions, or changes the group's kind."""
+
+PROBES: Table = [
+    (4, probe_pulse),
+    (4, probe_sync),
+    (4, probe_join),
+    (2, probe_beat),
+    (2, probe_leave),
+    (4, probe_commit),
+    (4, ask_about),
+]
+"""What is tried where nothing moves."""
