@@ -569,11 +569,55 @@ def test_a_leader_whose_topic_grows_wants_a_new_generation():
     assert send == Send(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
 
 
-def test_a_topic_that_was_made_again_is_another_one():
-    member = in_group(eager(metadata_interval_ms=1_000), 0)
-    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
+def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it():
+    member = in_group(cooperative(metadata_interval_ms=1_000), 0, name="cooperative-sticky")
+    member.step(Tick(), at(1_000))
+    assert member.step(Known(6, (SeenTopic("t", U, 4),)), at(1_001)) == [Offer(1, (), (P0,), ())]
+    assert member.step(Adopted(1, ()), at(1_002)) == [Send(7, cooperative_join((), 1, "topic t was made again"), PARKED_MS)]
+    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(1_003))
+    member.step(Answered(8, synced(0)), at(1_004))
     again = IdPartition(U, 0)
-    assert member.step(Known(6, (SeenTopic("t", U, 4),)), at(1_001)) == [Offer(1, (again,), (P0,), (again,))]
+    assert member.step(Known(9, (SeenTopic("t", U, 4),)), at(1_005)) == [Offer(1, (again,), (), (again,))]
+
+
+def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
+    member = in_group(eager(metadata_interval_ms=3_000), 0)
+    assert LookUp(6, ("t",)) in member.step(Tick(), at(3_000))
+    assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [Offer(1, (), (P0,), ())]
+    member.step(Adopted(1, ()), at(3_002))
+    assert member.step(Known(6, (SEEN,)), at(3_003)) == []
+    assert member.view().target == ()
+
+
+def leads_a_generation_that_withholds():
+    """A cooperative leader of 1 that gave others less than there is, as "a" still owned all of it; request 5 was the last."""
+    member = cooperative()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    others = (("a", Subscription(("t",), None, of_t(0, 1, 2, 3), 7)), ("m", Subscription(("t",))))
+    member.step(Answered(2, joined(1, *others, leader="m", name="cooperative-sticky")), at(0))
+    member.step(Known(3, (SEEN,)), at(0))
+    member.step(Answered(4, synced()), at(0))
+    return member
+
+
+def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken():
+    member = leads_a_generation_that_withholds()
+    look = next(each for each in member.step(Tick(), at(60_000)) if isinstance(each, LookUp))
+    answered = member.step(Known(look.request_id, (SEEN,)), at(60_001))
+    assert (answered, member.state) == ([], State.JOINING)  # its heartbeat is still under way
+
+
+def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_generation():
+    member = cooperative(instance_id="i")
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    answer = joined(4, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky", skip_assignment=True)
+    member.step(Answered(2, answer), at(0))
+    member.step(Answered(3, synced(0, 5)), at(0))
+    member.step(Known(4, (SEEN,)), at(0))
+    (send,) = member.step(Known(5, (SEEN,)), at(0))
+    assert send.request.reason == "topics have changed"
 
 
 def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():

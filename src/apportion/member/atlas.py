@@ -29,10 +29,19 @@ class Atlas:
         """The name of the topic of a partition that came from here."""
         return self._names[partition.topic_id]
 
+    def has_namesake(self, partition: IdPartition) -> bool:
+        """Whether its topic's name is another topic's now."""
+        seen = self._seen.get(self.name(partition))
+        return seen is not None and seen.id != partition.topic_id
+
     def held(self, parts: Iterable[TopicParts]) -> Assignment:
         """These partitions by the ids that their topics have now, without those of topics that do not exist."""
         known = ((self._seen.get(topic), numbers) for topic, numbers in parts)
         return assignment(IdPartition(topic.id, number) for topic, numbers in known if topic is not None for number in numbers)
+
+    def ids(self, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
+        """The ids that the topics of these parts have now, of those that exist."""
+        return {topic: seen.id for topic, _ in parts if (seen := self._seen.get(topic)) is not None}
 
     def lacks(self, parts: Iterable[TopicParts]) -> bool:
         """Whether a topic of these does not exist."""

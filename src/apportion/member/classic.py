@@ -283,6 +283,9 @@ class ClassicMember:
             self._enter(State.JOINING)
 
     def _learn(self, names: tuple[str, ...], seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant) -> None:
+        if self.state not in IN_A_GENERATION:  # asked in a generation that the member has left to join the next
+            self._atlas.learn(names, seen)
+            return
         self._do(lambda: self._standing.learn(names, seen), actions)
         self._look_when_needed(now)
 
@@ -293,6 +296,8 @@ class ClassicMember:
             wait_ms = 0
         elif self._standing.lacks_topics:
             wait_ms = min(wait_ms, self.settings.backoff_limit_ms)
+        elif self._standing.withholds:
+            wait_ms = min(wait_ms, self.settings.rebalance_timeout_ms)
         self._look, self._look_at_ms = None, now.mono_ms + wait_ms
 
     def _do(self, change: Callable[[], Sequence[Action]], actions: list[Action]) -> None:

@@ -58,7 +58,7 @@ class Generation:
     protocol: the name of the chosen assignor. topics: those that it watches. heard: what all members said, if this one leads.
     plan: what it tells the coordinator to give; () unless it leads, None while that is not decided.
     given: what it was given, while the topics are looked up. settled: it is known what the owner is to hold.
-    shapes: what a leader decided on; None until it has looked.
+    shapes: what a leader decided on; None until it has looked. withholds: as its plan does, or must have done.
     """
 
     number: int = NO_GENERATION
@@ -69,6 +69,7 @@ class Generation:
     given: Given | None = None
     settled: bool = False
     shapes: dict[str, TopicShape] | None = None
+    withholds: bool = False
 
 
 def join_request(

@@ -42,10 +42,15 @@ def hear(joined: Iterable[JoinGroupResponseMember]) -> Heard:
     return Heard(members, tuple(unreadable))
 
 
-def share_out(
-    assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool
-) -> tuple[SyncGroupRequestAssignment, ...]:
-    """What every member gets. Refused where the assignor fails or gives what no group may get, naming partition and member.
+class Plan(NamedTuple):
+    """What every member gets. withholds: something is given to nobody until its owner, from which it was taken, joins again."""
+
+    assignments: tuple[SyncGroupRequestAssignment, ...]
+    withholds: bool
+
+
+def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool) -> Plan:
+    """The plan. Refused where the assignor fails or gives what no group may get, naming partition and member.
 
     checks: whether members keep what they have while they join, so that it must not be given to others yet.
     """
@@ -56,6 +61,11 @@ def share_out(
     check_given(cluster, members, given)
     if checks and assignor.name != TRUSTED:
         check_cooperative(members, given)
-    return tuple(
-        SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in members
+    wanted = dict.fromkeys(topic for said in members.values() for topic in said.topics)
+    count = sum(len(numbers) for share in given.values() for _, numbers in share.partitions)
+    return Plan(
+        tuple(
+            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in members
+        ),
+        count < sum(cluster[topic].partitions for topic in wanted if topic in cluster),
     )

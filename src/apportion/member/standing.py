@@ -10,7 +10,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
-from apportion.member.assigning import Given, Rebalance
+from apportion.member.assigning import Cluster, Given, Rebalance
 from apportion.member.atlas import Atlas
 from apportion.member.blobs import given_of
 from apportion.member.generation import NO_GENERATION, ClassicSettings, Generation, join_request
@@ -18,6 +18,7 @@ from apportion.member.holding import Holding
 from apportion.member.leader import hear, share_out
 from apportion.member.membership import IdPartition, Offer, SeenTopic, State
 from apportion.member.strategy import rebalance_of
+from apportion.topics import TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
 
@@ -37,6 +38,7 @@ class Standing:
         self._said: tuple[str, ...] = ()  # the topics, as in the last JoinGroup
         self._acquired = NO_GENERATION  # the newest generation that something was given in
         self._share = Given()  # what was given then
+        self._ids: dict[str, TopicId] = {}  # what its topics were when it was first seen
 
     @property
     def state(self) -> State:
@@ -54,6 +56,11 @@ class Standing:
         """Whether the next look at topics must not wait: a leader that was told to assign nothing has not seen them (KIP-814)."""
         generation = self.generation
         return generation.settled and generation.heard is not None and generation.shapes is None
+
+    @property
+    def withholds(self) -> bool:
+        """Whether this leads a generation in which something is nobody's until a member joins again; that member may be gone."""
+        return self.generation.settled and self.generation.withholds
 
     @property
     def lacks_topics(self) -> bool:
@@ -124,7 +131,8 @@ class Standing:
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert generation.heard is not None and assignor is not None
         shapes = self._atlas.cluster(generation.topics)
-        self._learnt(shapes=shapes, plan=share_out(assignor, shapes, generation.heard.members, checks=self._cooperative))
+        plan = share_out(assignor, shapes, generation.heard.members, checks=self._cooperative)
+        self._learnt(shapes=shapes, withholds=plan.withholds, plan=plan.assignments if generation.plan is None else ())
 
     def _take(self, given: Given) -> list[Offer]:
         """What was given in this generation is what the owner is to hold."""
@@ -134,21 +142,40 @@ class Standing:
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert assignor is not None
         assignor.on_assignment(given, generation.number)
+        self._ids = self._atlas.ids(given.partitions)
         offers = self.holding.aim(self.life, self._atlas.held(given.partitions))
         self.rejoin_if_told_otherwise()
         return offers
 
     def _compare(self) -> list[Offer]:
-        """A topic that was made again is another one; a leader that sees its topics changed wants a new generation."""
-        offers = self.holding.aim(self.life, self._atlas.held(self._share.partitions))
+        """A topic that was made again is another one, which only a new generation can give; and a leader that sees its topics
+        changed wants one, too.
+
+        A leader that was told to assign nothing (KIP-814) reckons what there was to assign, to know what may be missing.
+        """
+        ids = self._atlas.ids(self._share.partitions)
+        self._ids = ids | self._ids
+        same = (parts for parts in self._share.partitions if ids.get(parts.topic) == self._ids.get(parts.topic))
+        offers = self.holding.aim(self.life, self._atlas.held(same))
         self.rejoin_if_told_otherwise()
+        again = next((topic for topic, now in ids.items() if now != self._ids[topic]), None)
+        if again is not None:
+            self.rejoins = f"topic {again} was made again"
         generation = self.generation
         if generation.heard is not None:
             shapes = self._atlas.cluster(generation.topics)
-            if generation.shapes not in (None, shapes):
+            if self.is_blind:
+                self._share_out()
+            elif generation.withholds and not self.lacks_topics:
+                self.rejoins = "what was taken from a member was not given on"
+            if (generation.shapes or shapes) != shapes or self._has_what_is_gone(shapes):
                 self.rejoins = "topics have changed"
             self._learnt(shapes=shapes)
         return offers
+
+    def _has_what_is_gone(self, shapes: Cluster) -> bool:
+        """Whether partitions were given that do not exist: they went while nobody led."""
+        return any(topic in shapes and max(numbers) >= shapes[topic].partitions for topic, numbers in self._share.partitions)
 
     def _learnt(self, **news: Any) -> None:
         self.generation = replace(self.generation, **news)
@@ -174,4 +201,4 @@ class Standing:
         return all(self._may_keep(partition) for partition in self.holding.owned)
 
     def _may_keep(self, partition: IdPartition) -> bool:
-        return self._cooperative and self._atlas.name(partition) in self.topics
+        return self._cooperative and self._atlas.name(partition) in self.topics and not self._atlas.has_namesake(partition)

@@ -1,0 +1,277 @@
+"""Real members of one group with a real coordinator's shard between them, and a hand on the clock and on every message.
+
+What a member sends and hears lies in `mail` until it is delivered, or lost. Its owner adopts what it is offered when it is told
+to. Nothing of this is a stand-in: only the network, the disk and the owners are played.
+"""
+
+from itertools import count
+
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append
+from apportion.coord.shard import Shard, TopicsChanged
+from apportion.errors import Code
+from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
+from apportion.member.classic import ClassicMember
+from apportion.member.consumer import ConsumerMember, Settings
+from apportion.member.generation import ClassicSettings
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    Failed,
+    FindCoordinator,
+    Found,
+    Known,
+    Leave,
+    Left,
+    LookUp,
+    Lost,
+    Offer,
+    SeenTopic,
+    Send,
+    State,
+    Subscribe,
+    Unanswered,
+)
+from apportion.member.strategy import strategy
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+NEWEST = {"JoinGroupRequest": 9, "SyncGroupRequest": 5, "HeartbeatRequest": 4, "LeaveGroupRequest": 5}
+SESSION_MS, REBALANCE_MS = 10_000, 20_000
+
+
+class Actor:
+    """One member and its owner."""
+
+    def __init__(self, name, machine):
+        self.name, self.machine = name, machine
+        self.uses = ()  # what the owner uses
+        self.seen = None  # the view that it is about to act upon
+        self.flight = self.sent_at_ms = None
+        self.left = self.failed = None
+        self.rebalanced_from = ()  # what it was offered to give back
+
+    @property
+    def view(self):
+        return self.machine.view()
+
+
+class GroupWorld:
+    """The group "g" and those who ever were in it. mail: what is under way, as (actor, "ask" or an event, request id)."""
+
+    def __init__(self, **sizes):
+        self.mono_ms = 0
+        self.numbers = count(1)
+        self.log = []
+        self.sizes = sizes or {"t": 4}
+        self.settings = GroupSettings(group_min_session_timeout_ms=1_000, group_consumer_session_timeout_ms=SESSION_MS)
+        self.actors = {}
+        self.mail = []
+        self.parked = {}  # ticket -> (actor, request id)
+        self.begin()
+
+    @property
+    def now(self):
+        return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
+
+    def topics(self):
+        return Topics(Topic(name, name.encode().rjust(16, b"."), size) for name, size in self.sizes.items())
+
+    # the coordinator
+
+    def begin(self):
+        """The shard is what its log says."""
+        self.shard = Shard(self.settings, self.topics())
+        for offset, record in enumerate(self.log):
+            self.shard.replay(record, offset)
+        self.perform(self.shard.loaded(self.now))
+
+    def crash(self):
+        """The coordinator is killed and comes back: nobody hears of what was asked."""
+        waiting, self.parked = self.parked, {}
+        self.begin()
+        for actor, request_id in waiting.values():
+            self.mail.append((actor, Unanswered(request_id, "crash"), request_id))
+
+    def perform(self, actions):
+        for action in actions:
+            if isinstance(action, Append):
+                self.log += action.records
+            elif isinstance(action, Reply) and (waits := self.parked.pop(action.ticket, None)):
+                actor, request_id = waits
+                self.mail.append((actor, Answered(request_id, action.body), request_id))
+
+    def current(self):
+        """The ids of those whom the coordinator holds for members."""
+        group = self.shard.ledger.groups.get("g")
+        if group is None:
+            return ()
+        return tuple(group.live.members if isinstance(group, ClassicGroup) else group.saved.members)
+
+    # the members
+
+    def joins(self, name, *assignors, topics=("t",)):
+        """A member of that name: classic with assignors, KIP-848 without."""
+        if assignors:
+            machine = ClassicMember(
+                ClassicSettings(
+                    "g",
+                    strategy(assignors),
+                    session_timeout_ms=SESSION_MS,
+                    rebalance_timeout_ms=REBALANCE_MS,
+                    metadata_interval_ms=2_000,
+                )
+            )
+        else:
+            machine = ConsumerMember(Settings("g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS))
+        self.actors[name] = actor = Actor(name, machine)
+        self.tell(actor, Subscribe(topics))
+        return actor
+
+    def tell(self, actor, event):
+        """The member is stepped, and what it wants is put into the mail."""
+        for action in actor.machine.step(event, self.now):
+            match action:
+                case FindCoordinator(request_id):
+                    self.mail.append((actor, Found(request_id), request_id))
+                case Send(request_id):
+                    actor.flight, actor.sent_at_ms = action, self.mono_ms
+                    self.mail.append((actor, "ask", request_id))
+                case LookUp(request_id):
+                    self.mail.append((actor, action, request_id))
+                case Offer(_, _, revoke, _):
+                    actor.rebalanced_from = revoke
+                case Lost(_, lost):
+                    assert lost == actor.uses
+                    actor.uses = ()
+                case Failed(code, why):
+                    actor.failed = f"{code.name}: {why}"
+                case Left():
+                    actor.left, actor.uses = action, ()
+        self.check()
+
+    def adopts(self, actor):
+        """The owner does what it is asked for."""
+        view = actor.view
+        if view.target is not None and view.target != view.owned:
+            self.tell(actor, Adopted(view.lives, view.target))
+            actor.uses = actor.view.owned
+
+    def dawdles(self, actor):
+        """The owner looks now and does later what it saw, which may be out of date by then."""
+        seen, actor.seen = actor.seen, actor.view if actor.seen is None else None
+        if seen is not None and seen.target is not None:
+            self.tell(actor, Adopted(seen.lives, seen.target))
+            actor.uses = actor.view.owned
+
+    def leaves(self, actor):
+        actor.uses = ()
+        self.tell(actor, Leave())
+
+    # what happens to the mail
+
+    def deliver(self, index):
+        actor, what, request_id = self.mail.pop(index % len(self.mail))
+        if what == "ask":
+            self.ask(actor, request_id)
+        elif isinstance(what, LookUp):
+            seen = tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in self.topics() if topic.name in what.names)
+            self.tell(actor, Known(request_id, seen))
+        else:
+            self.tell(actor, what)
+
+    def deliver_to(self, actor):
+        """The oldest message from or to the member."""
+        mine = [index for index, (whose, _, _) in enumerate(self.mail) if whose is actor]
+        if mine:
+            self.deliver(mine[0])
+
+    def run(self, actor, *, adopts):
+        """The member goes on for as long as it need not wait for others, who stand still."""
+        while any(whose is actor for whose, _, _ in self.mail):
+            self.deliver_to(actor)
+            if adopts:
+                self.adopts(actor)
+
+    def lose(self, index):
+        """A message is lost, and its sender hears that there will be no answer."""
+        actor, _, request_id = self.mail.pop(index % len(self.mail))
+        self.tell(actor, Unanswered(request_id, "lost"))
+
+    def cut(self, actor):
+        """The connections of a member break: nobody waits for what it has asked."""
+        tickets = tuple(ticket for ticket, (whose, _) in self.parked.items() if whose is actor)
+        requests = [self.parked.pop(ticket)[1] for ticket in tickets]
+        if tickets:
+            self.perform(self.shard.step(Gone(tickets), self.now))
+        for request_id in requests:
+            self.tell(actor, Unanswered(request_id, "cut"))
+
+    def ask(self, actor, request_id):
+        if actor.flight is None or actor.flight.request_id != request_id:
+            return  # the member has sent another one since
+        request = actor.flight.request
+        ticket = next(self.numbers)
+        self.parked[ticket] = actor, request_id
+        version = 1 if isinstance(request, ConsumerGroupHeartbeatRequest) else NEWEST[type(request).__name__]
+        arrived = Arrived(ticket, request, version, Caller(actor.name, "host"), ticket.to_bytes(16, "big"))
+        self.perform(self.shard.step(arrived, self.now))
+
+    def wait(self, span_ms):
+        """Time passes, and everybody is woken who wants to be."""
+        until_ms = self.mono_ms + span_ms
+        while True:
+            sleepers = [self.shard, *(actor.machine for actor in self.actors.values())]
+            wake_at_ms = min((at for one in sleepers if (at := one.wake_at()) is not None), default=until_ms)
+            self.mono_ms = max(self.mono_ms, min(wake_at_ms, until_ms))
+            self.perform(self.shard.step(Tick(), self.now))
+            for actor in [*self.actors.values()]:
+                self.tell(actor, Tick())
+            if wake_at_ms >= until_ms or all((at := one.wake_at()) is None or at <= self.mono_ms for one in sleepers):
+                self.mono_ms = until_ms
+                return
+
+    def grow(self, topic):
+        self.sizes[topic] += 1
+        self.perform(self.shard.step(TopicsChanged(self.topics()), self.now))
+
+    # what holds
+
+    def check(self):
+        """No partition is used by two whom the coordinator holds for members; and nobody fails, but for one reason.
+
+        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may refuse who has another of all.
+        """
+        members = self.current()
+        used = {}
+        for actor in self.actors.values():
+            if actor.view.member_id in members:
+                for partition in actor.uses:
+                    assert partition not in used, (partition, actor.name, used[partition])
+                    used[partition] = actor.name
+        for actor in self.actors.values():
+            assert actor.failed is None or actor.failed.startswith(Code.INCONSISTENT_GROUP_PROTOCOL.name), actor.failed
+
+    def alive(self):
+        gone = (State.LEAVING, State.FATAL)
+        return [actor for actor in self.actors.values() if actor.left is None and actor.view.state not in gone]
+
+    def settle(self, within_ms=300_000):
+        """Nothing is lost any more and every owner is quick: the group comes to rest, with every partition in use once."""
+        until_ms = self.mono_ms + within_ms
+        while not self.is_settled():
+            assert self.mono_ms < until_ms, [(actor.name, actor.view, actor.flight) for actor in self.alive()]
+            while self.mail:
+                self.deliver(0)
+                for actor in self.alive():
+                    self.adopts(actor)
+            self.wait(250)
+
+    def is_settled(self):
+        views = [actor.view for actor in self.alive()]
+        if self.mail or any(view.state is not State.STABLE for view in views):
+            return False
+        held = sorted(partition for view in views for partition in view.owned)
+        wanted = [(topic.id, number) for topic in self.topics() for number in range(topic.partitions)]
+        return held == (sorted(wanted) if views else [])
