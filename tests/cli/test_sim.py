@@ -239,6 +239,7 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
         "batch_ms": 300,
         "produce_every_ms": 700,
         "assignor": "range",
+        "protocol": "mixed",
         "encodes": True,
     }
     assert {"duration_ms" if name == "seconds" else name for name in said} == set(SETTABLE)

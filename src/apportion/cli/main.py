@@ -148,6 +148,9 @@ def sim(
     flush_us: Annotated[int | None, typer.Option(help="A flush's mean time, in microseconds.", rich_help_panel=WORLD)] = None,
     shards: Annotated[int | None, typer.Option(help="Partitions of __consumer_offsets.", rich_help_panel=WORLD)] = None,
     assignor: Annotated[str | None, typer.Option(help="uniform or range.", rich_help_panel=WORLD)] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="What the members speak: consumer (if not said), classic or mixed.", rich_help_panel=WORLD)
+    ] = None,
     encodes: Annotated[
         bool | None, typer.Option("--encodes/--no-encodes", help="Whether messages go through their bytes.", rich_help_panel=WORLD)
     ] = None,
@@ -187,6 +190,7 @@ def sim(
         "flush_us": flush_us,
         "shards": shards,
         "assignor": assignor,
+        "protocol": protocol,
         "encodes": encodes,
     }
     sizes = {name: size for name, size in said.items() if size is not None}

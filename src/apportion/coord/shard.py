@@ -94,7 +94,7 @@ EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
 }
 
 AT_LOAD: dict[type[Any], Callable[[Turn, Any], None]] = {
-    IncrementalGroup: expire.rearm,
+    IncrementalGroup: expire.revive,
     ClassicGroup: classic_expire.revive,
 }
 

@@ -1,7 +1,7 @@
 """An application as a process: a real member on a connection of its own, and an owner whose work is a story.
 
-This is the simulator's driver of a ConsumerMember, as `client.Session` is the real one. What the owner does, a reader's or a
-Spark worker's work, is `story`; what of it is in the owner's hands is told to the watch.
+This is the simulator's driver of a member of either protocol, as `client.Session` is the real one. What the owner does, a reader's
+or a Spark worker's work, is `story`; what of it is in the owner's hands is told to the watch.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
+from apportion.member.assignors import CLIENT_ASSIGNORS
+from apportion.member.classic import ClassicMember
 from apportion.member.consumer import ConsumerMember, Settings
+from apportion.member.generation import ClassicSettings
 from apportion.member.membership import (
     Answered,
     Failed,
     FindCoordinator,
     Found,
+    Known,
     Leave,
     Left,
+    LookUp,
+    SeenTopic,
     Send,
     Subscribe,
     Unanswered,
@@ -25,22 +31,35 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.sim.broker import Broker
 from apportion.sim.client import REQUEST_TIMEOUT_MS, Client
+from apportion.sim.dialects import Dialects
 from apportion.sim.network import Line
 from apportion.sim.outcome import LawBroken
-from apportion.sim.questions import News
+from apportion.sim.questions import METADATA, News
+from apportion.sim.scenario import CONSUMER, Scenario
 from apportion.sim.world import Alarm, Telling, World
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from apportion.wire.messages.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from apportion.sim.watch import Watch
 
-HEARTBEAT, FIND = 1, 4  # the versions that are spoken
+FIND = 4  # the versions that are spoken
+SPOKEN = {ConsumerGroupHeartbeatRequest: 1, JoinGroupRequest: 9, SyncGroupRequest: 5, HeartbeatRequest: 4, LeaveGroupRequest: 5}
+LOOKS_EVERY_MS = 5_000  # at the topics, to see whether they have changed
 GOODBYE_MS = 3_000
 STARTED_AGAIN_US = 1_000_000
 SOON_US = 10_000  # a thread that was waiting takes a moment to run
 
 
-def has_news(member: ConsumerMember) -> bool:
+AnyMember = ConsumerMember | ClassicMember
+
+
+def has_news(member: AnyMember) -> bool:
     """The coordinator wants the owner to hold something else."""
     view = member.view()
     return view.epoch > 0 and view.target is not None and view.target != view.owned
@@ -52,40 +71,78 @@ NOTHING: Held = (0, {})
 
 
 class Application(Client):
-    """One application. `hand` is what its owner uses now."""
+    """One application. `hand` is what its owner uses now; `next_dialect` what its next process will speak."""
 
     group = ""
 
-    def __init__(self, world: World, name: str, broker: Broker, topics: tuple[str, ...], is_static: bool, watch: "Watch") -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        broker: Broker,
+        topics: tuple[str, ...],
+        is_static: bool,
+        watch: "Watch",
+        dialects: Dialects,
+    ) -> None:
         super().__init__(world, name, broker)
         self.topics = topics
         self.instance_id = name if is_static else None
+        self.dialects = dialects
+        self.dialect = self.next_dialect = dialects.first
         self.hand: Held = NOTHING
         self.slow_until_us = 0
         self.behind_until_us = 0  # what it began while it was slow may last until then
         self.watch = watch
-        self._news: tuple[Callable[[ConsumerMember], bool], Telling, int] | None = None
+        self._news: tuple[Callable[[Any], bool], Telling, int] | None = None
 
     def begin(self) -> None:
         """A new process of this application lives: a new member joins, and the owner starts its work."""
         self.starts()
-        self.hand = NOTHING
+        self.hand, self.dialect = NOTHING, self.next_dialect
         self.beats = Line(self, self.link, self.broker)
-        self.member = ConsumerMember(
+        self.looks = Line(self, self.link, self.broker)
+        self.member = self._new_member(self.world.scenario)
+        self._alarm = Alarm(self, self._rings)
+        self._tick = Tick()
+        self.world.say(self.name, f"begins as {self.name}.{self.life}{self._accent}")
+        self.tell(Subscribe(self.topics))
+        self.begins_work()
+
+    @property
+    def speaks_classic(self) -> bool:
+        """The member of this life is one of the classic protocol."""
+        return self.dialect.protocol != CONSUMER
+
+    @property
+    def _accent(self) -> str:
+        return f", {self.dialect}" if self.speaks_classic else ""
+
+    def _new_member(self, scenario: Scenario) -> AnyMember:
+        if self.speaks_classic:
+            return ClassicMember(
+                ClassicSettings(
+                    group_id=self.group,
+                    assignors=tuple(CLIENT_ASSIGNORS[name]() for name in self.dialect.assignors),
+                    instance_id=self.instance_id,
+                    session_timeout_ms=scenario.session_ms,
+                    heartbeat_interval_ms=scenario.heartbeat_ms,
+                    rebalance_timeout_ms=scenario.rebalance_ms,
+                    poll_limit_ms=scenario.rebalance_ms,
+                    metadata_interval_ms=LOOKS_EVERY_MS,
+                    request_timeout_ms=REQUEST_TIMEOUT_MS,
+                )
+            )
+        return ConsumerMember(
             Settings(
                 group_id=self.group,
                 member_id=f"{self.name}.{self.life}",
                 instance_id=self.instance_id,
-                rebalance_timeout_ms=self.world.scenario.rebalance_ms,
-                poll_limit_ms=self.world.scenario.rebalance_ms,
+                rebalance_timeout_ms=scenario.rebalance_ms,
+                poll_limit_ms=scenario.rebalance_ms,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
             )
         )
-        self._alarm = Alarm(self, self._rings)
-        self._tick = Tick()
-        self.world.say(self.name, f"begins as {self.member.settings.member_id}")
-        self.tell(Subscribe(self.topics))
-        self.begins_work()
 
     def die(self, says_goodbye: bool) -> None:
         """The process is dead. says_goodbye: its connections are closed by its host; otherwise the broker learns nothing."""
@@ -93,7 +150,7 @@ class Application(Client):
             return
         self.world.say(self.name, "is killed" if says_goodbye else "is lost with its host")
         self._put_down()
-        for line in (self.beats, self.work):
+        for line in self._lines:
             if says_goodbye:
                 line.close()
             else:
@@ -123,6 +180,8 @@ class Application(Client):
                     self._send(action)
                 case FindCoordinator():
                     self._find(action)
+                case LookUp():
+                    self._look_up(action)
                 case Left():
                     self._ended()
                     return
@@ -155,7 +214,7 @@ class Application(Client):
 
     def _give_up(self, code: Code, why: str) -> None:
         """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do."""
-        if reaction("ConsumerGroupHeartbeat", code) is not Reaction.WAIT:
+        if reaction("JoinGroup" if self.speaks_classic else "ConsumerGroupHeartbeat", code) is not Reaction.WAIT:
             raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
         self.world.say(self.name, f"gives up: {code.name}")
         self._ended()
@@ -174,9 +233,13 @@ class Application(Client):
         if self.is_up:
             self.world.say(self.name, "ends")
             self._put_down()
-            self.beats.close()
-            self.work.close()
+            for line in self._lines:
+                line.close()
             self.ends()
+
+    @property
+    def _lines(self) -> tuple[Line, ...]:
+        return (self.beats, self.work, self.looks) if self.speaks_classic else (self.beats, self.work)
 
     def _rings(self) -> None:
         wake_ms = self.member.wake_at()
@@ -187,21 +250,46 @@ class Application(Client):
 
     def _send(self, send: Send) -> None:
         self._hang_up()
-        self.beats.ask(send.request, HEARTBEAT, send.timeout_ms, lambda answer: self._heard(send.request_id, answer))
+        version = SPOKEN[type(send.request)]
+        self.beats.ask(send.request, version, send.timeout_ms, lambda answer: self._heard(send, answer))
 
     def _hang_up(self) -> None:
         """A goodbye does not wait for the answer to what was asked before it."""
         if self.beats.is_busy:
             self.beats.close()
 
-    def _heard(self, request_id: int, answer: Any) -> None:
+    def _heard(self, send: Send, answer: Any) -> None:
+        if answer is None:
+            self.tell(Unanswered(send.request_id, "nobody answered"))
+            return
+        code = Code.of(answer.error_code)
+        match send.request:
+            case ConsumerGroupHeartbeatRequest():
+                self.world.say(self.name, f"hears epoch {answer.member_epoch}, {code.name}")
+                self.watch.hears(self, answer.member_epoch, code)
+            case JoinGroupRequest():
+                leads = " and leads" if answer.leader == answer.member_id != "" else ""
+                self.world.say(self.name, f"joins generation {answer.generation_id}{leads} as {answer.member_id}, {code.name}")
+            case SyncGroupRequest(generation_id=generation):
+                self.world.say(self.name, f"is in generation {generation}, {code.name}")
+                self.watch.hears(self, generation, code)
+            case _:
+                self.world.say(self.name, f"hears {code.name}")
+        self.tell(Answered(send.request_id, answer))
+
+    def _look_up(self, look: LookUp) -> None:
+        if self.looks.is_busy:
+            self.looks.close()
+        topics = tuple(MetadataRequestTopic(name=name) for name in look.names)
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        self.looks.ask(request, METADATA, REQUEST_TIMEOUT_MS, lambda answer: self._seen(look.request_id, answer))
+
+    def _seen(self, request_id: int, answer: Any) -> None:
         if answer is None:
             self.tell(Unanswered(request_id, "nobody answered"))
             return
-        code = Code.of(answer.error_code)
-        self.world.say(self.name, f"hears epoch {answer.member_epoch}, {code.name}")
-        self.watch.hears(self, answer.member_epoch, code)
-        self.tell(Answered(request_id, answer))
+        there = (topic for topic in answer.topics if topic.error_code == Code.NONE)
+        self.tell(Known(request_id, tuple(SeenTopic(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in there)))
 
     def _find(self, find: FindCoordinator) -> None:
         self._hang_up()

@@ -154,8 +154,11 @@ class Broker(Process):
                 self.world.say(self.name, action.text)
         self._alarm.set(self.node.wake_at())
         if self.asked and not self._is_flushing and not self._was_refused:
-            waiting = next(iter(self.asked.values()))  # nobody in this world asks for more patience than the disk needs
-            raise LawBroken("ticket-once", f"{type(waiting.request).__name__} has no answer, and no flush is under way.")
+            parked = self.watch.parked()  # nobody else in this world asks for more patience than the disk needs
+            for ticket, waiting in self.asked.items():
+                if ticket not in parked:
+                    why = f"{type(waiting.request).__name__} has no answer, is not parked, and no flush is under way."
+                    raise LawBroken("ticket-once", why)
 
     def _reply(self, reply: Reply) -> None:
         asked = self.asked.pop(reply.ticket, None)
@@ -218,6 +221,7 @@ def settings_of(world: World) -> BrokerSettings:
             group_consumer_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_max_session_timeout_ms=max(scenario.session_ms, 60_000),
             group_consumer_heartbeat_interval_ms=scenario.heartbeat_ms,
+            group_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_assignors=(scenario.assignor,),
             offsets_retention_check_interval_ms=8 * 86_400_000,  # never, here: the laws know of nobody who forgets a group
             apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,

@@ -64,6 +64,15 @@ def _roll(stage: Stage, fault: Fault, dice: Random) -> None:
         stage.world.after(number * (fault.amount + 500) * SPAN_US, stage.restart, each, fault.amount)
 
 
+def _switch(stage: Stage, fault: Fault, dice: Random) -> None:
+    stage.switch(stage.application(fault.who), fault.amount)
+
+
+def _switch_all(stage: Stage, fault: Fault, dice: Random) -> None:
+    for number, each in enumerate(stage.applications):
+        stage.world.after(number * (fault.amount + 500) * SPAN_US, stage.switch, each, fault.amount)
+
+
 def _pause(stage: Stage, fault: Fault, dice: Random) -> None:
     stage.application(fault.who).pause(fault.amount * SPAN_US)
 
@@ -126,5 +135,7 @@ BEFALL: dict[str, Callable[[Stage, Fault, Random], None]] = {
     "more-partitions": _more_partitions,
     "topic-again": _topic_again,
     "subscribe": _subscribe,
+    "switch": _switch,
+    "switch-all": _switch_all,
 }
 """Every fault of `scenario.FAULTS`."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from apportion.coord.incremental.state import IncrementalGroup
 from apportion.member.spans import Place
 from apportion.sim.chronicle import Hand
 from apportion.sim.world import World
@@ -24,11 +23,11 @@ class History:
         self._hands: dict[str, dict[Place, str]] = {}
         self._free_since_ms: dict[tuple[str, Place], int] = {}
 
-    def group_changed(self, group: IncrementalGroup, epochs: int) -> None:
-        """The group is not what it was; its epoch has grown by `epochs`."""
-        now_ms, name = self._world.now_ms, group.group_id
+    def group_changed(self, name: str, epochs: int, has_converged: bool) -> None:
+        """The group is not what it was; its epoch, or generation, has grown by `epochs`."""
+        now_ms = self._world.now_ms
         self.rebalances += max(0, epochs)
-        if not group.has_converged():
+        if not has_converged:
             self._unsettled_since_ms.setdefault(name, now_ms)
         elif name in self._unsettled_since_ms:
             took_ms = now_ms - self._unsettled_since_ms.pop(name)

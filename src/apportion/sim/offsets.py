@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.member.spans import Place
 from apportion.node.node import Node
+from apportion.sim.generations import may_commit
 from apportion.sim.outcome import LawBroken
 from apportion.sim.sink import Sink
 from apportion.topics import Topics
@@ -124,6 +126,8 @@ def _may(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, p
     """The member is at that epoch, or was given the place at that epoch or before and has it still."""
     for shard in shards:
         group = shard.ledger.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return may_commit(group, member_id, claimed, place)
         if group is not None:
             member = group.saved.members.get(member_id)
             if member is None or claimed > member.epoch:

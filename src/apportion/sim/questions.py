@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.member.commits import Membership, commit_codes, commit_request, fetch_request, fetched
-from apportion.member.consumer import ConsumerMember
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.sim.world import Process, Story
@@ -43,7 +42,7 @@ class News(NamedTuple):
     """Wait until `ready` holds of the member, or so long."""
 
     span_ms: int
-    ready: Callable[[ConsumerMember], bool]
+    ready: Callable[[Any], bool]
 
 
 class NoAnswer(Exception):

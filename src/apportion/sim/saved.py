@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
 from apportion.coord.incremental.holds import PARTITION, SHIFT, Grants
 from apportion.coord.incremental.reconcile import State
@@ -15,7 +16,11 @@ from apportion.coord.records import Record
 from apportion.coord.replay import Ledger
 from apportion.coord.shard import Shard
 from apportion.topics import TopicId, Topics
-from apportion.wire.messages.group_records import ConsumerGroupMemberMetadataValue, OffsetCommitValue
+from apportion.wire.messages.group_records import (
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataValue,
+    OffsetCommitValue,
+)
 from apportion.wire.records_codec import encode_key
 
 Place = tuple[TopicId, int]
@@ -50,14 +55,14 @@ class SavedGroup(NamedTuple):
 class SavedShard(NamedTuple):
     """One shard. offsets: by group, topic and partition."""
 
-    groups: dict[str, SavedGroup]
+    groups: dict[str, SavedGroup | GroupMetadataValue | None]
     offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]]
 
 
 def saved(ledger: Ledger) -> SavedShard:
     """All that is saved in `ledger`; it stays what it is when the ledger goes on."""
     return SavedShard(
-        {group_id: _group(group) for group_id, group in ledger.groups.items()},
+        {group_id: _saved(group) for group_id, group in ledger.groups.items()},
         {
             group_id: {topic: dict(partitions) for topic, partitions in topics.items()}
             for group_id, topics in ledger.offsets.items()
@@ -98,6 +103,11 @@ def overtaken(records: Sequence[Record], read: int, upto: int) -> list[Record]:
 
 def _last_of_each_key(records: Sequence[Record], upto: int) -> list[int]:
     return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
+
+
+def _saved(group: IncrementalGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
+    """What is saved of a group of either kind; of a classic one, the record itself."""
+    return group.saved if isinstance(group, ClassicGroup) else _group(group)
 
 
 def _group(group: IncrementalGroup) -> SavedGroup:

@@ -29,8 +29,15 @@ FAULTS = {
     "more-partitions": "a topic gets partitions",
     "topic-again": "a topic is deleted and created again under its name",
     "subscribe": "an application changes the topics that it wants",
+    "switch": "an application leaves, and comes back with the other protocol",
+    "switch-all": "every application does so, one after the other",
 }
 """Every fault that the world knows, and what it does."""
+
+CONSUMER, CLASSIC, MIXED = "consumer", "classic", "mixed"
+PROTOCOLS = (CONSUMER, CLASSIC, MIXED)
+ONLY_MIXED = ("switch", "switch-all")
+"""Faults of worlds in which applications speak both protocols."""
 
 AT_LEAST = {
     "workers": 0,
@@ -110,6 +117,7 @@ class Scenario:
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"
+    protocol: str = CONSUMER  # what the applications speak; which of the classic assignors each has, `dialects` draws
     delay_us: int = 800
     flush_us: int = 1_500
     batch_ms: int = 2_000
@@ -138,7 +146,9 @@ class Scenario:
             )
         if self.assignor not in ASSIGNORS:
             raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
-        known_faults([fault.kind for fault in self.faults])
+        if self.protocol not in PROTOCOLS:
+            raise ScenarioRefused(f"there is no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}.")
+        fitting_faults([fault.kind for fault in self.faults], self.protocol)
         if any(fault.at_ms < 0 for fault in self.faults):
             raise ScenarioRefused("a fault must not be before the beginning: its at_ms must be at least 0.")
 
@@ -165,12 +175,30 @@ def known_faults(kinds: Iterable[str]) -> tuple[str, ...]:
     return kinds
 
 
+def faults_of(protocol: str) -> tuple[str, ...]:
+    """The faults that befall worlds of that protocol."""
+    return tuple(kind for kind in FAULTS if protocol == MIXED or kind not in ONLY_MIXED)
+
+
+def fitting_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
+    """The same kinds. ScenarioRefused for one that there is not, or not where that protocol is spoken."""
+    kinds = known_faults(kinds)
+    for kind in kinds:
+        if kind in ONLY_MIXED and protocol != MIXED:
+            raise ScenarioRefused(f"the fault {kind!r} is for worlds of both protocols: give it the protocol {MIXED!r}.")
+    return kinds
+
+
 def drawn(seed: int, *, kinds: Iterable[str] | None = None, **said: Any) -> Scenario:
-    """The world of that seed. said: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none."""
+    """The world of that seed. said: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none.
+
+    The protocol is not drawn: unless it is said, all speak the consumer protocol.
+    """
     for name in said:
         if name not in SETTABLE:
             raise ScenarioRefused(f"a world has no size {name!r}; there are {', '.join(SETTABLE)}.")
-    chosen = tuple(FAULTS) if kinds is None else known_faults(kinds)
+    protocol = said.get("protocol", CONSUMER)
+    chosen = faults_of(protocol) if kinds is None else fitting_faults(kinds, protocol)
     dice = Random(f"{seed} sizes")
     heartbeat_ms = dice.choice((500, 1_000, 3_000))
     session_ms = dice.choice((4_000, 6_000, 10_000))
@@ -236,6 +264,6 @@ def _amount(dice: Random, scenario: Scenario, kind: str) -> int:
         return dice.randint(1, 3)
     if kind == "clock-jump":
         return dice.choice((-1, 1)) * dice.randint(1, 7_200_000)
-    if kind in ("broker-crash", "restart", "roll", "replace"):
+    if kind in ("broker-crash", "restart", "roll", "replace", "switch", "switch-all"):
         return dice.randint(10, 4_000)
     return int(scenario.session_ms * dice.choice((0.1, 0.5, 1.2, 2.0)) * dice.uniform(0.7, 1.3))

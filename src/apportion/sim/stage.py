@@ -3,6 +3,7 @@
 from apportion.sim.application import Application
 from apportion.sim.broker import Broker
 from apportion.sim.clerk import Clerk, Onlooker, Producer, name_of
+from apportion.sim.dialects import dialects
 from apportion.sim.network import DOWN, UP
 from apportion.sim.reader import Reader
 from apportion.sim.sink import Sink
@@ -26,19 +27,20 @@ class Stage:
         self.onlooker = Onlooker(world, self.broker, (Worker.group, Reader.group))
         self.names = [name_of(index) for index in range(scenario.topics)]
         self.applications: list[Application] = []
+        self._dialects = dialects(scenario)
         for index in range(scenario.members):
             self._engage(index)
 
     def _engage(self, index: int) -> None:
         scenario, is_static = self.world.scenario, index < self.world.scenario.statics
-        topics = tuple(self.names)
+        topics, spoken = tuple(self.names), self._dialects[index]
         if index < scenario.workers:
-            worker = Worker(self.world, f"worker{index}", self.broker, topics, is_static, self.watch)
+            worker = Worker(self.world, f"worker{index}", self.broker, topics, is_static, self.watch, spoken)
             worker.writes_to(self.sink, self.watch.offsets.first)
             self.applications.append(worker)
         else:
             self.applications.append(
-                Reader(self.world, f"reader{index - scenario.workers}", self.broker, topics, is_static, self.watch)
+                Reader(self.world, f"reader{index - scenario.workers}", self.broker, topics, is_static, self.watch, spoken)
             )
         self.watch.applications[self.applications[-1].name] = self.applications[-1]
 
@@ -73,6 +75,11 @@ class Stage:
             application.hear(application.life, application.stop)
             self.begins_again(application, away_ms)
 
+    def switch(self, application: Application, away_ms: int) -> None:
+        """The application leaves, and is back with its other protocol."""
+        application.next_dialect = application.dialects.after(application.dialect)
+        self.restart(application, away_ms)
+
     def begins_again(self, application: Application, away_ms: int) -> None:
         """A new process of the application lives after a while, once the old one has ended."""
         self.world.after(max(1, away_ms) * 1_000, self._begins, application, application.life)
@@ -84,6 +91,12 @@ class Stage:
             self.begins_again(application, 100)  # it is still stopping, or stands still
         else:
             application.begin()
+
+    def nudge(self) -> None:
+        """Every topic has a partition more, as if an operator had helped a group to look again."""
+        self.world.say("world", "every topic gets a partition")
+        for name in self.names:
+            self.clerk.grow(name, 1)
 
     def calm_down(self) -> None:
         """No fault lasts: everybody lives, hears and is heard, wants what all want, and works at full speed."""

@@ -6,17 +6,21 @@ that wrote to its log, hands when a hand or a group changed, offsets when one wa
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.state import State as Standing
 from apportion.coord.incremental.beat import AWAY, JOINING
 from apportion.coord.incremental.holds import PARTITION, SHIFT
 from apportion.coord.incremental.reconcile import State
 from apportion.coord.incremental.state import IncrementalGroup, Member
 from apportion.coord.shard import Shard
 from apportion.errors import Code
-from apportion.machine import Arrived
+from apportion.machine import Arrived, Ticket
 from apportion.sim.application import Application
 from apportion.sim.broker import Asked, Broker
+from apportion.sim.departures import Looked, was_asked
+from apportion.sim.generations import Generations, parked
 from apportion.sim.history import History
 from apportion.sim.laws import GROUP_LAWS
 from apportion.sim.offsets import Offsets
@@ -27,34 +31,15 @@ from apportion.sim.world import World
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.heartbeat import HeartbeatResponse
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
+from apportion.wire.messages.sync_group import SyncGroupResponse
 
+OF_CLASSIC = (JoinGroupResponse, SyncGroupResponse, HeartbeatResponse)
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
 REPLAYED_EVERY = 500  # steps
 SURELY_SAID = 3  # answers: the first may be to a heartbeat of before, the second to one that was under way
-
-
-class Looked(NamedTuple):
-    """A member as the watch saw it last."""
-
-    epoch: int
-    previous_epoch: int
-    state: State
-    assigned: Any
-    revoking: Any
-    target: Any
-    said: Any
-    since_ms: int  # of the broker's clock, in this hold
-
-    def has_hold_of(self, member: Member) -> bool:
-        """Nothing has happened to what the member holds since."""
-        return (
-            self.assigned is member.assigned
-            and self.revoking is member.revoking
-            and self.epoch == member.epoch
-            and self.previous_epoch == member.previous_epoch
-            and self.state is member.state
-        )
 
 
 class Watch:
@@ -65,6 +50,7 @@ class Watch:
         self.applications: dict[str, Application] = {}
         self.history = History(world)
         self.offsets = Offsets(sinks)
+        self.generations = Generations(world)
         self._broker: Broker | None = None
         self._replays = Replays(world)
         self._seen_logs: dict[int, tuple[Shard, int]] = {}
@@ -89,6 +75,7 @@ class Watch:
 
     def before(self, event: Any) -> None:
         """The broker is about to step over `event`."""
+        self.generations.before(event)
         if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before(self._shards(), event.request)
 
@@ -109,6 +96,10 @@ class Watch:
     def answers(self, asked: Asked, body: Any) -> None:
         """The broker lets an answer go: from now on it has been seen."""
         request = asked.request
+        if body.__class__ in OF_CLASSIC:
+            self.generations.answers(request, body, asked.since_ms)
+            if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
+                self._heard_at[request.member_id] = max(self._heard_at.get(request.member_id, 0), asked.since_ms)
         self.offsets.answered(self._topics(), request, body)
         if type(request) is ConsumerGroupDescribeRequest:
             for described in body.groups:
@@ -136,7 +127,7 @@ class Watch:
 
     def hears(self, application: Application, epoch: int, code: Code) -> None:
         """An application's member has an answer in its hands."""
-        member_id = application.member.settings.member_id
+        member_id = application.member.view().member_id
         self._processed[member_id] = 0
         if code is not Code.NONE or epoch < 0:
             return
@@ -149,10 +140,12 @@ class Watch:
 
     def hand_changed(self, application: Application) -> None:
         """An owner uses other places than before."""
-        self._changed_at[application.member.settings.member_id] = self._mono_ms()
+        self._changed_at[application.member.view().member_id] = self._mono_ms()
         self.history.hand_changed(application.group, self.applications.values())
         group = self._group_or_none(application.group)
-        if group is not None:
+        if isinstance(group, ClassicGroup):
+            self.generations.check_hands(group, self.applications.values())
+        elif group is not None:
             self._check_hand(group, application)
 
     # groups
@@ -167,7 +160,11 @@ class Watch:
                 if seen is not None and seen[0] is not shard:
                     self._rebuilt([shard])  # the disk refused what it had written
                 for group in shard.ledger.groups.values():
-                    self._look_at(group, shard, event)
+                    if isinstance(group, IncrementalGroup):
+                        self._look_at(group, shard, event)
+            for group in shard.ledger.groups.values():
+                if isinstance(group, ClassicGroup):
+                    self._look_at_classic(group)
 
     def _look_at(self, group: IncrementalGroup, shard: Shard, event: Any) -> None:
         before = self._members.get(group.group_id, {})
@@ -176,6 +173,8 @@ class Watch:
         is_retargeted = self._assignment_epochs.get(group.group_id) != group.saved.assignment_epoch
         if is_same and not is_retargeted and self._epochs.get(group.group_id) == group.saved.epoch:
             return
+        if group.group_id not in self._members:
+            self.generations.forget(group.group_id)
         computed = (group.group_id, group.saved.assignment_epoch)
         if event is not None and is_retargeted:
             self._computed_from[computed] = shard.topics
@@ -196,11 +195,40 @@ class Watch:
             if before.get(name) is not now:
                 self._check_subscribed(group, group.saved.members[name], shard.topics)
         self._members[group.group_id] = after
-        self.history.group_changed(group, group.saved.epoch - self._epochs.get(group.group_id, 0))
+        epochs = group.saved.epoch - self._epochs.get(group.group_id, 0)
+        self.history.group_changed(group.group_id, epochs, group.has_converged())
         self._epochs[group.group_id] = group.saved.epoch
         for application in self.applications.values():
             if application.group == group.group_id:
                 self._check_hand(group, application)
+
+    def _look_at_classic(self, group: ClassicGroup) -> None:
+        """A classic group moves without a word in its log."""
+        name = group.group_id
+        if name in self._members:
+            self._converted(group, self._epochs[name])
+        if not self.generations.has_changed(group):
+            return
+        assert self._broker is not None
+        further = self.generations.look_at(group, self._mono_ms(), self._broker.asked)
+        self.history.group_changed(name, further, group.live.state in (Standing.STABLE, Standing.EMPTY))
+        self.generations.check_hands(group, self.applications.values())
+
+    def _converted(self, group: ClassicGroup, epoch: int) -> None:
+        """A consumer group has become a classic one, whose generations go on from its epochs if anybody is in it."""
+        name = group.group_id
+        before = self._members.pop(name)
+        self._epochs.pop(name, None)
+        self._assignment_epochs.pop(name, None)
+        reached = max(epoch, self._shown.pop(name, 0))
+        if not before or not group.live.members:
+            self.generations.forget(name)
+        elif group.live.generation < reached:
+            raise LawBroken("epochs-never-back", f"group {name} was at epoch {reached}, and is at {group.live.generation}.")
+        for member_id in before:
+            self._seated.pop(member_id, None)
+            if member_id not in group.live.members:
+                self._gone[member_id] = None
 
     def _looked(self, member: Member, before: Looked | None) -> Looked:
         is_held = before is not None and before.has_hold_of(member)
@@ -238,14 +266,14 @@ class Watch:
 
     def _check_gone(self, group: IncrementalGroup, member_id: str, last: Looked, event: Any) -> None:
         """A member goes because it said so, because another took its place, or because it was silent or slow for long enough."""
-        if type(event) is Arrived and type(event.request) is ConsumerGroupHeartbeatRequest:
-            request = event.request
-            if request.member_epoch < 0 or (last.epoch == AWAY and request.instance_id == last.said.instance_id):
-                return
+        if type(event) is Arrived and was_asked(event.request, member_id, last):
+            return
         scenario, now_ms = self.world.scenario, self._mono_ms()
         silent_ms = now_ms - self._heard_at.get(member_id, 0)
         if silent_ms >= scenario.session_ms:
             return
+        if last.said.classic_member_metadata is not None and now_ms - last.since_ms >= scenario.rebalance_ms:
+            return  # it was told to join again, or had joined and had to sync
         if last.state is State.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
             if self._uses(group, member_id, last) or not self._could_say_so(member_id, last):
                 return
@@ -257,7 +285,7 @@ class Watch:
         ids = group.saved.units.ids
         owed = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.revoking.units.tolist())
         for each in self.applications.values():
-            if each.is_up and each.group == group.group_id and each.member.settings.member_id == member_id:
+            if each.is_up and each.group == group.group_id and each.member.view().member_id == member_id:
                 held = [*each.member.view().owned, *((place.topic_id, place.partition) for place in each.hand[1])]
                 return any(tuple(place) in owed for place in held)
         return True  # its process is dead
@@ -295,10 +323,12 @@ class Watch:
         member_id = view.member_id
         if life != view.lives or member_id in self._gone or view.epoch <= 0:
             return
-        saved = group.saved
+        saved, topics = group.saved, self._topics()
         if member_id not in saved.members:
             return
         for place in places:
+            if application.speaks_classic and topics.with_id(place.topic_id) is None:
+                continue  # the classic protocol knows names: a namesake that was made later hides that this is gone
             holder = saved.holders.holder_or_none(saved.units.unit(place.topic_id, place.partition))
             if holder != member_id:
                 raise LawBroken("no-two-hands", f"{member_id} uses {place}, which the group says {holder or 'nobody'} has.")
@@ -315,7 +345,12 @@ class Watch:
         """These shards were made anew: every timer begins again, and what somebody was shown is still so."""
         now_ms = self._mono_ms()
         for shard in shards:
-            for group in shard.ledger.groups.values():
+            classic = [group for group in shard.ledger.groups.values() if isinstance(group, ClassicGroup)]
+            for restored in classic:
+                if restored.group_id in self._members:
+                    self._converted(restored, 0)  # what was written last is lost with the conversion, or was never shown
+            self.generations.recovered(classic, now_ms)
+            for group in (group for group in shard.ledger.groups.values() if isinstance(group, IncrementalGroup)):
                 before = self._members.get(group.group_id, {})
                 self._check_seats(group, before)
                 self._members[group.group_id] = {name: self._looked(member, None) for name, member in group.saved.members.items()}
@@ -352,7 +387,12 @@ class Watch:
     def _shards(self) -> list[Shard]:
         return [shard for _, shard in self._node_shards()]
 
-    def _group_or_none(self, group_id: str) -> IncrementalGroup | None:
+    def parked(self) -> set[Ticket]:
+        """The requests that wait for other members of their group, and not for the broker."""
+        groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
+        return {ticket for group in groups if isinstance(group, ClassicGroup) for ticket in parked(group)}
+
+    def _group_or_none(self, group_id: str) -> IncrementalGroup | ClassicGroup | None:
         for _, shard in self._node_shards():
             group = shard.ledger.groups.get(group_id)
             if group is not None:

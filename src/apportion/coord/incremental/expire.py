@@ -54,11 +54,16 @@ def synced(turn: Turn, group: IncrementalGroup, member: Member) -> None:
     arm_session(turn, group, member)
 
 
-def rearm(turn: Turn, group: IncrementalGroup) -> None:
-    """After a recovery every member has a whole session from now, and as long again to give up what it must."""
+def revive(turn: Turn, group: IncrementalGroup) -> None:
+    """The group goes on where its log left it, and no member is held to what was before."""
     for member in group.saved.members.values():
-        arm_session(turn, group, member)
-        arm_rebalance(turn, group, member)
+        rearm(turn, group, member)
+
+
+def rearm(turn: Turn, group: IncrementalGroup, member: Member) -> None:
+    """After a recovery the member has a whole session from now, and as long again to give up what it must."""
+    arm_session(turn, group, member)
+    arm_rebalance(turn, group, member)
 
 
 def disarm(turn: Turn, group: IncrementalGroup, member: Member) -> None:

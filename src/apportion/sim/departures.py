@@ -1,0 +1,51 @@
+"""A member of a consumer group as it was seen last, and which requests may end its membership."""
+
+from typing import Any, NamedTuple
+
+from apportion.coord.incremental.beat import AWAY
+from apportion.coord.incremental.reconcile import State
+from apportion.coord.incremental.state import Member
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.leave_group import LeaveGroupRequest
+
+
+class Looked(NamedTuple):
+    """A member as the watch saw it last."""
+
+    epoch: int
+    previous_epoch: int
+    state: State
+    assigned: Any
+    revoking: Any
+    target: Any
+    said: Any
+    since_ms: int  # of the broker's clock, in this hold
+
+    def has_hold_of(self, member: Member) -> bool:
+        """Nothing has happened to what the member holds since."""
+        return (
+            self.assigned is member.assigned
+            and self.revoking is member.revoking
+            and self.epoch == member.epoch
+            and self.previous_epoch == member.previous_epoch
+            and self.state is member.state
+        )
+
+
+def was_asked(request: Any, member_id: str, last: Looked) -> bool:
+    """The request takes the member's place away: it leaves, or a new process of its instance comes where it may.
+
+    Where one of the two speaks the classic protocol, the newer one takes the place at once.
+    """
+    instance_id = last.said.instance_id
+    match request:
+        case ConsumerGroupHeartbeatRequest():
+            is_open = last.epoch == AWAY or last.said.classic_member_metadata is not None
+            return request.member_epoch < 0 or (is_open and request.instance_id == instance_id)
+        case JoinGroupRequest():
+            return instance_id is not None and request.group_instance_id == instance_id
+        case LeaveGroupRequest():
+            return any(each.member_id == member_id for each in request.members)
+        case _:
+            return False
