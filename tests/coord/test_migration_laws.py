@@ -14,15 +14,19 @@ from apportion.sim.laws import GROUP_LAWS
 from apportion.topics import Topic, Topics
 
 MOST_CLIENTS = 4
-WISHES = st.sampled_from([("foo",), ("bar", "foo"), ("bar",)])
-KINDS = st.sampled_from(["consumer", "cooperative", "eager", "old"])
+WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])
+KINDS = st.sampled_from(["consumer", "consumer", "cooperative", "cooperative", "cooperative", "eager", "old"])
 
 
 class Mixed(RuleBasedStateMachine):
     """Clients of both protocols join, work, lose answers, leave, die and come back as the other kind, while the shard crashes."""
 
-    @initialize(policy=st.sampled_from(["bidirectional"] * 4 + ["upgrade", "downgrade", "disabled"]))
-    def begin(self, policy):
+    @initialize(
+        policy=st.sampled_from(["bidirectional"] * 5 + ["upgrade", "downgrade", "disabled"]),
+        first=st.lists(st.tuples(KINDS, st.sampled_from([None, "i1", "i2"])), max_size=3, unique_by=lambda one: one[1] or object()),
+        rounds=st.integers(0, 8),
+    )
+    def begin(self, policy, first, rounds):
         self.sizes = {"bar": 3, "foo": 4}
         self.clients = []
         self.made = 0
@@ -32,6 +36,9 @@ class Mixed(RuleBasedStateMachine):
             group_consumer_migration_policy=policy,
         )
         self.world = MixedWorld(setting, Topics(self.topics()))
+        for kind, instance in first:
+            self.start(kind, ("foo",), instance)
+        self.everybody_acts(rounds)
 
     def topics(self):
         return [Topic(name, topic_id(name), size) for name, size in sorted(self.sizes.items())]

@@ -15,6 +15,7 @@ from apportion.coord.incremental.beat import JOINING, Beat
 from apportion.coord.incremental.heartbeat import bump_if_it_mattered, heartbeat, still_wanted
 from apportion.coord.incremental.reconcile import State
 from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.coord.records import fits_a_key
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
@@ -41,8 +42,8 @@ class Seat(NamedTuple):
 def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
     """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
 
-    Errors, in this order: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_SERVER_ERROR for a subscription that
-    cannot be read, MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Errors, in this order: those of `check_join`; UNKNOWN_SERVER_ERROR for a subscription that cannot be read, MEMBER_ID_REQUIRED
+    (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     body = ask.body
     group = _group(turn, body.group_id)
@@ -64,7 +65,9 @@ def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
 
 
 def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> None:
-    """Refuses who cannot be in the group. Errors: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL."""
+    """Refuses who cannot be in the group. Errors: INVALID_REQUEST, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL."""
+    if not fits_a_key(body.member_id):
+        raise Refused(Code.INVALID_REQUEST, "MemberId is too long.")
     limit = turn.settings.group_consumer_max_size
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.full_group(body.group_id, limit)
@@ -109,9 +112,11 @@ def rebalance_timeout_ms(body: JoinGroupRequest) -> int:
 
 
 def metadata_of(body: JoinGroupRequest) -> ClassicMemberMetadata:
-    """What only classic members say, and no view of the request."""
-    protocols = (ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)) for protocol in body.protocols)
-    return ClassicMemberMetadata(session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(protocols))
+    """What only classic members say: each protocol once, and no view of the request."""
+    said: dict[str, ClassicProtocol] = {}
+    for protocol in body.protocols:
+        said.setdefault(protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)))
+    return ClassicMemberMetadata(session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values()))
 
 
 def parts(named: tuple[TopicPartition, ...], topics: Topics) -> tuple[TopicPartitions, ...]:

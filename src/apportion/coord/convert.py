@@ -47,6 +47,8 @@ DOWNGRADING = ("bidirectional", "downgrade")
 KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """They have no use for user data in an assignment, though librdkafka's leaders write some; what a stranger's means nobody knows."""
 
+NO_HASH = 0
+
 Place = tuple[TopicId, int]
 
 
@@ -65,7 +67,7 @@ def beat_classic(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
         classic_expire.disband(turn, group, Code.REBALANCE_IN_PROGRESS)
         turn.emit_all(group.tombstones())
     else:
-        check_upgrade(group, turn.settings)
+        check_upgrade(group, ask.body.member_id, turn.settings)
         upgrade(turn, group, heirs_of(group, turn.topics))
     consumer.beat(turn, ask)
 
@@ -99,7 +101,7 @@ class Heir(NamedTuple):
     owes: tuple[TopicPartitions, ...] = ()
 
 
-def check_upgrade(group: ClassicGroup, settings: GroupSettings) -> None:
+def check_upgrade(group: ClassicGroup, joiner_id: str, settings: GroupSettings) -> None:
     """Refuses what must stay a classic group. Errors: GROUP_ID_NOT_FOUND; GROUP_MAX_SIZE_REACHED if the joiner has no place."""
     limit, size = settings.group_consumer_max_size, len(group.live.members)
     if settings.group_consumer_migration_policy not in UPGRADING:
@@ -108,7 +110,7 @@ def check_upgrade(group: ClassicGroup, settings: GroupSettings) -> None:
         raise cannot_upgrade(group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
     if size > limit:
         raise cannot_upgrade(group, f"it has more than {limit} members.")
-    if size == limit:
+    if size == limit and joiner_id not in group.live.members:
         raise full_group(group.group_id, limit)
 
 
@@ -174,14 +176,14 @@ def with_debts(group: ClassicGroup, heirs: list[Heir], topics: Topics) -> list[H
 def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
     """The group is a consumer group of the same members at the epoch that was its generation; who waited is told to join again.
 
-    Kafka's order: the old group's tombstone; members, epoch; targets and their epoch; what each member has.
+    Kafka's order: the old group's tombstone; members, epoch; targets and their epoch; what each member has. Which topics the last
+    leader saw, and whether it gave all of them, nobody knows: without a hash of them the joiner's beat makes a new epoch anyway.
     """
     group_id, epoch = group.group_id, group.live.generation
     classic_expire.disband(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
     turn.emit_all(records.member(group_id, heir.member.member_id, said_by(heir)) for heir in heirs)
-    new = turn.ledger.incremental(group_id)
-    turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics)))
+    turn.emit(records.group_epoch(group_id, epoch, NO_HASH))
     for heir in heirs:
         target = [(part.topic_id, part.partitions) for part in heir.assigned]
         turn.emit(records.target(group_id, heir.member.member_id, target))
@@ -195,7 +197,7 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
             partitions_pending_revocation=heir.owes,
         )
         turn.emit(records.current(group_id, heir.member.member_id, value))
-    expire.rearm(turn, new)
+    expire.revive(turn, turn.ledger.incremental(group_id))
     turn.note("info", f"group {group_id} has become a consumer group of {len(heirs)} classic members at epoch {epoch}")
 
 

@@ -1,0 +1,347 @@
+"""Groups that change their protocol while members work in them: what is written, who is refused, and who may use what meanwhile."""
+
+import pytest
+from coordworld import topic_id, topics
+from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Append
+from apportion.errors import Code
+from apportion.wire import consumer_protocol
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+
+@pytest.fixture
+def world():
+    return make_world()
+
+
+def make_world(**settings):
+    settings = {"group_min_session_timeout_ms": 1_000} | settings
+    return MixedWorld(GroupSettings(**settings), topics(foo=4))
+
+
+def classic(world, name, **facts):
+    return ClassicClient(world, name, ("foo",), **facts)
+
+
+def consumer(world, name, **facts):
+    return ConsumerClient(world, name, ("foo",), **facts)
+
+
+def settle(*clients):
+    """Everybody does what its protocol asks for until nothing changes any more."""
+    for _ in range(10):
+        for client in clients:
+            client.act()
+        hands(*clients)
+        clients[0].world.advance(1)
+
+
+def hands(*clients):
+    """{client: partitions of foo that it uses}; no partition is in two hands."""
+    used = {client.name: sorted(index for _, index in client.owned) for client in clients}
+    flat = [index for some in used.values() for index in some]
+    assert len(flat) == len(set(flat)), used
+    return used
+
+
+def kinds(world):
+    """The keys of the records that the last step wrote, in their order; they are in one append."""
+    (append,) = (action for action in world.actions if isinstance(action, Append))
+    return [
+        (type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key"), record.value is not None)
+        for record in append.records
+    ]
+
+
+def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append(world):
+    a, b, c = classic(world, "a"), classic(world, "b", is_eager=True), consumer(world, "c")
+    settle(a, b)
+    generation = world.group().live.generation
+    c.act()
+    old = [
+        ("GroupMetadata", False),
+        *[("MemberMetadata", True)] * 2,
+        ("Metadata", True),
+        *[("TargetAssignmentMember", True)] * 2,
+        ("TargetAssignmentMetadata", True),
+        *[("CurrentMemberAssignment", True)] * 2,
+    ]
+    assert kinds(world)[: len(old)] == old
+    assert (world.group().type_name, world.group().saved.epoch, c.epoch) == ("consumer", generation + 1, generation + 1)
+    members = {member.said.client_id: (member.epoch, member.is_classic) for member in world.group().saved.members.values()}
+    assert members == {"a": (generation, True), "b": (generation, True), "c": (generation + 1, False)}
+    settle(a, b, c)
+    assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
+
+
+def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(world):
+    a, c = classic(world, "a"), consumer(world, "c")
+    settle(a, c)
+    epoch = world.group().saved.epoch
+    c.leave()
+    assert kinds(world) == [
+        *[("CurrentMemberAssignment", False)] * 2,
+        *[("TargetAssignmentMember", False)] * 2,
+        ("TargetAssignmentMetadata", False),
+        *[("MemberMetadata", False)] * 2,
+        ("Metadata", False),
+        ("GroupMetadata", True),
+    ]
+    group = world.group()
+    assert (group.type_name, group.state_name(), group.live.generation) == ("classic", "PreparingRebalance", epoch)
+    settle(a)
+    assert (hands(a), a.generation) == ({"a": [0, 1, 2, 3]}, epoch + 1)
+
+
+@pytest.mark.parametrize("silent_ms", [45_000])
+def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(world, silent_ms):
+    a, c = classic(world, "a"), consumer(world, "c")
+    settle(a, c)
+    for _ in range(silent_ms // 5_000 + 1):
+        world.advance(5_000)
+        a.act()
+    settle(a)
+    assert (world.group().type_name, hands(a)) == ("classic", {"a": [0, 1, 2, 3]})
+
+
+def test_an_administrator_sends_the_last_consumers_away_in_a_batch(world):
+    a, c, d = classic(world, "a"), consumer(world, "c"), consumer(world, "d", instance_id="i1")
+    settle(a, c, d)
+    named = (MemberIdentity(member_id="c"), MemberIdentity(group_instance_id="i1"), MemberIdentity(member_id="x"))
+    answer = world.send(LeaveGroupRequest(group_id="g", members=named), 5)
+    assert [member.error_code for member in answer.members] == [Code.NONE, Code.NONE, Code.UNKNOWN_MEMBER_ID]
+    assert world.group().type_name == "classic"
+    settle(a)
+    assert hands(a) == {"a": [0, 1, 2, 3]}
+
+
+def test_a_group_that_became_classic_rebalances_also_after_a_crash(world):
+    a, c = classic(world, "a"), consumer(world, "c")
+    settle(a, c)
+    c.leave()
+    world.crash()
+    assert world.group().state_name() == "PreparingRebalance"
+    settle(a)
+    assert hands(a) == {"a": [0, 1, 2, 3]}
+
+
+def join_as(world, name, protocols=(("range", None),), protocol_type="consumer"):
+    """A member that joined, synced `assignment`, and says no more."""
+    subscription = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",)))
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=REBALANCE_MS,
+        protocol_type=protocol_type,
+        protocols=tuple(JoinGroupRequestProtocol(name=each, metadata=said or subscription) for each, said in protocols),
+    )
+    ticket = world.ask(request, 3)
+    world.advance(0)
+    return world.answers.pop(ticket)
+
+
+def sync_as(world, joined, assignment):
+    given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
+    request = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=given)
+    assert world.send(request, 4).error_code == Code.NONE
+
+
+def given(user_data=None, *indexes):
+    parts = (TopicPartition(topic="foo", partitions=indexes or (0,)),)
+    return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
+
+
+@pytest.mark.parametrize(
+    ("settings", "protocols", "protocol_type", "assignment", "why"),
+    [
+        ({"group_consumer_migration_policy": "disabled"}, [("range", None)], "consumer", given(), "policy is disabled"),
+        ({"group_consumer_migration_policy": "downgrade"}, [("range", None)], "consumer", given(), "policy is downgrade"),
+        ({}, [("range", None)], "connect", given(), "speak the connect protocol"),
+        ({}, [("range", b"\0")], "consumer", given(), "malformed"),
+        ({}, [("range", None)], "consumer", b"\0", "malformed"),
+        ({}, [("mine", None)], "consumer", given(b"x"), "custom assignor mine"),
+    ],
+)
+def test_a_group_that_cannot_be_upgraded_stays_as_it_is(settings, protocols, protocol_type, assignment, why):
+    world = make_world(**settings)
+    sync_as(world, join_as(world, "a", protocols, protocol_type), assignment)
+    before = len(world.log)
+    answer = world.join("c")
+    assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), answer
+    assert (len(world.log), world.group().state_name()) == (before, "Stable")
+
+
+@pytest.mark.parametrize(("name", "user_data"), [("sticky", b"x"), ("cooperative-sticky", b"x"), ("mine", None), ("mine", b"")])
+def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(world, name, user_data):
+    sync_as(world, join_as(world, "a", [(name, None)]), given(user_data, 0, 1, 2, 3))
+    answer = world.join("c")
+    assert (answer.error_code, world.group().type_name) == (Code.NONE, "consumer")
+
+
+def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too():
+    for limit, code in ((1, Code.GROUP_ID_NOT_FOUND), (2, Code.GROUP_MAX_SIZE_REACHED)):
+        world = make_world(group_consumer_max_size=limit)
+        a, b = classic(world, "a"), classic(world, "b")
+        settle(a, b)
+        assert (world.join("c").error_code, world.group().type_name) == (code, "classic")
+
+
+def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(world):
+    parts = (TopicPartition(topic="gone", partitions=(0,)), TopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)))
+    joined = join_as(world, "a")
+    sync_as(world, joined, consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
+    assert world.join("c").error_code == Code.NONE
+    held = world.group().saved.holders.held(world.group().saved.units)
+    assert held == {(topic_id("foo"), 0): joined.member_id, (topic_id("foo"), 1): "c", (topic_id("foo"), 3): "c"}
+
+    world = make_world()
+    a, b = classic(world, "a"), classic(world, "b")
+    settle(a, b)
+    for client in (a, b):
+        client.next = "join"
+        client.act()
+    leader = next(client for client in (a, b) if client.leads)
+    leader.listen()
+    leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
+    leader.act()
+    answer = world.join("c")
+    assert (answer.error_code, "one partition" in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True)
+
+
+def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_given_away(world):
+    """Kafka 4.3.1 gives it to the joiner at once."""
+    a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
+    settle(a)
+    b.act()
+    b.act()
+    a.act()  # hears that it has to join
+    a.act()
+    a.listen()
+    assert a.leads
+    a.act(is_lost=True)  # brings the assignment that takes two partitions from itself, and hears nothing
+    assert hands(a, b, c) == {"a": [0, 1, 2, 3], "b": [], "c": []}
+    for _ in range(3):
+        c.act()
+        hands(a, b, c)
+    settle(c, b, a)
+    assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
+
+
+def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world):
+    """Kafka 4.3.1 saves the target in a downgrade, and takes it for the truth in the next upgrade."""
+    a, b, c, d = classic(world, "a"), classic(world, "b"), consumer(world, "c"), consumer(world, "d")
+    settle(a)
+    c.act()
+    b.act()
+    b.act()
+    assert hands(a, b, c, d) == {"a": [0, 1, 2, 3], "b": [], "c": [], "d": []}
+    c.leave()
+    assert world.group().type_name == "classic"
+    d.act()
+    assert world.group().type_name == "consumer"
+    for _ in range(4):
+        b.act()
+        d.act()
+        hands(a, b, d)
+    settle(d, b, a)
+    assert sorted(map(len, hands(a, b, d).values())) == [1, 1, 2]
+
+
+def test_only_what_moves_is_ever_without_an_owner(world):
+    a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
+    settle(a, b)
+    before = a.owned | b.owned
+    unowned = set()
+    for _ in range(8):
+        for client in (c, a, b):
+            client.act()
+            unowned |= before - a.owned - b.owned - c.owned
+    assert (unowned, len(c.owned)) == (c.owned, 1)
+    unowned, left = set(), set(c.owned)
+    c.leave()
+    for _ in range(8):
+        for client in (a, b):
+            client.act()
+            unowned |= before - a.owned - b.owned
+    assert (unowned, len(a.owned | b.owned)) == (left, 4)
+
+
+def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(world):
+    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    settle(a, s)
+    owned, generation = dict(hands(a, s)), a.generation
+    s.leave(-2)
+    j = classic(world, "j", instance_id="i1")
+    j.act()
+    assert (world.group().type_name, world.group().state_name(), j.generation) == ("classic", "Stable", generation)
+    j.act()
+    a.act()
+    assert (hands(a, j), a.next) == ({"a": owned["a"], "j": owned["s"]}, "beat")
+
+
+@pytest.mark.parametrize("wishes", [("foo",), ("bar", "foo")])
+def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(world, wishes):
+    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    settle(a, s)
+    k = classic(world, "k")  # KAFKA-20273: its coming makes the others' assignment stale; so do other wishes
+    if wishes == ("foo",):
+        k.act()
+        k.act()
+    s.leave(-2)
+    j = ClassicClient(world, "j", wishes, "i1")
+    j.act()
+    assert (world.group().type_name, world.group().state_name()) == ("classic", "PreparingRebalance")
+    settle(a, j, *([k] if wishes == ("foo",) else []))
+    assert sorted(index for some in hands(a, j, k).values() for index in some) == [0, 1, 2, 3]
+    assert len(j.owned) < 3
+
+
+def test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group():
+    world = make_world(group_consumer_migration_policy="upgrade")
+    a, c = classic(world, "a"), consumer(world, "c")
+    settle(a, c)
+    c.leave()
+    settle(a)
+    assert (world.group().type_name, hands(a)) == ("consumer", {"a": [0, 1, 2, 3]})
+
+
+@pytest.mark.parametrize("policy", ["disabled", "bidirectional"])
+def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(policy):
+    world = make_world(group_consumer_migration_policy=policy)
+    for _ in range(2):
+        a, c = classic(world, "a"), consumer(world, "c")
+        settle(a)
+        a.leave()
+        settle(c)
+        assert (world.group().type_name, hands(c)) == ("consumer", {"c": [0, 1, 2, 3]})
+        c.leave()
+
+
+def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_one(world):
+    a, c = classic(world, "a"), consumer(world, "c")
+    settle(a)
+    b = classic(world, "b")
+    b.act()  # has an id, for which the group waits
+    a.act()
+    a.leave()
+    assert (world.group().state_name(), world.group().live.members) == ("PreparingRebalance", {})
+    c.act()
+    assert hands(c) == {"c": [0, 1, 2, 3]}
+
+
+def test_whoever_waited_for_a_generation_is_told_to_join_again(world):
+    a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
+    settle(a)
+    b.act()
+    b.act()
+    assert b.waits is not None
+    c.act()
+    b.listen()
+    assert (b.waits, b.next) == (None, "join")
+    settle(a, b, c)
+    assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
