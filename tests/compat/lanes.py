@@ -16,15 +16,25 @@ class Lane:
     stays: bool = True
     """Whether a static member that is closed stays in the group, as it does in Kafka's own client."""
 
+    adapted: bool = False
+    """Whether the assignor is not the client's own but the one in apportion.adapters."""
+
+    @property
+    def wish(self):
+        """The strategy as the driver is told it."""
+        return f"apportion {self.strategy}" if self.adapted else self.strategy
+
     def __str__(self):
-        return f"{self.client}-{self.strategy}"
+        return f"{self.client}-{self.wish.replace(' ', '-')}"
 
 
 LANES = [
     *(Lane("confluent-kafka", "confluent.py", each) for each in ("range", "roundrobin", "cooperative-sticky")),
     Lane("confluent-kafka", "confluent.py", "consumer", static=False),
     *(Lane("kafka-python", "kafka_python.py", each) for each in ("range", "roundrobin", "sticky", "cooperative-sticky")),
+    *(Lane("kafka-python", "kafka_python.py", each, adapted=True) for each in ("sticky", "cooperative-sticky")),
     *(Lane("aiokafka", "aio.py", each) for each in ("range", "roundrobin", "sticky")),
+    *(Lane("aiokafka", "aio.py", each, adapted=True) for each in ("sticky", "cooperative-sticky")),
     Lane("kafkajs", "kafkajs.mjs", "RoundRobinAssigner", static=False),
     *(Lane("@platformatic/kafka", "platformatic.mjs", each, stays=False) for each in ("roundrobin", "cooperative-sticky")),
     Lane("@platformatic/kafka", "platformatic.mjs", "consumer", static=False),

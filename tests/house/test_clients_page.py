@@ -35,7 +35,9 @@ def row(client, lanes):
         "come back" if static and static[0].stays else "come back if they die; closing one is leaving" if static else "it has none"
     )
     modern = "yes" if len(classic) < len(lanes) else "it has none"
-    return f"| {client} | {version_of(lanes[0])} | {', '.join(lane.strategy for lane in classic)} | {modern} | {words} |"
+    own, ours = ([lane.strategy for lane in classic if lane.adapted is adapted] for adapted in (False, True))
+    assignors = ", ".join(own) + (f"; from `apportion.adapters`: {', '.join(ours)}" if ours else "")
+    return f"| {client} | {version_of(lanes[0])} | {assignors} | {modern} | {words} |"
 
 
 def table():

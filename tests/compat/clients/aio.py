@@ -8,7 +8,16 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from lines import READ_S, play
 
-ASSIGNORS = {kind.name: kind for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)}
+from apportion.adapters import aiokafka as adapted
+
+ASSIGNORS = {
+    **{
+        kind.name: (AIOKafkaConsumer, lambda kind=kind: kind)
+        for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)
+    },
+    "apportion sticky": (adapted.AIOKafkaConsumer, adapted.Sticky),
+    "apportion cooperative-sticky": (adapted.AIOKafkaConsumer, adapted.CooperativeSticky),
+}
 
 
 class Client(ConsumerRebalanceListener):
@@ -29,12 +38,13 @@ class Client(ConsumerRebalanceListener):
 
     def join(self):
         async def start():
-            consumer = AIOKafkaConsumer(
+            kind, assignor = ASSIGNORS[self.wish["strategy"]]
+            consumer = kind(
                 bootstrap_servers=self.wish["bootstrap"],
                 group_id=self.wish["group"],
                 group_instance_id=self.wish["instance"],
                 client_id=self.wish["name"],
-                partition_assignment_strategy=(ASSIGNORS[self.wish["strategy"]],),
+                partition_assignment_strategy=(assignor(),),
                 session_timeout_ms=self.wish["session_ms"],
                 heartbeat_interval_ms=self.wish["heartbeat_ms"],
                 auto_offset_reset="earliest",

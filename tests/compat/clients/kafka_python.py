@@ -6,11 +6,16 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from lines import READ_S, play
 
+from apportion.adapters import kafka_python as adapted
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
 ASSIGNORS = {
-    kind.name: kind
-    for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor, CooperativeStickyAssignor)
+    **{
+        kind.name: (KafkaConsumer, kind)
+        for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor, CooperativeStickyAssignor)
+    },
+    "apportion sticky": (adapted.KafkaConsumer, adapted.Sticky),
+    "apportion cooperative-sticky": (adapted.KafkaConsumer, adapted.CooperativeSticky),
 }
 
 
@@ -30,12 +35,13 @@ class Client(ConsumerRebalanceListener):
         return sent
 
     def join(self):
-        self.consumer = KafkaConsumer(
+        kind, assignor = ASSIGNORS[self.wish["strategy"]]
+        self.consumer = kind(
             bootstrap_servers=self.wish["bootstrap"],
             group_id=self.wish["group"],
             group_instance_id=self.wish["instance"],
             client_id=self.wish["name"],
-            partition_assignment_strategy=[ASSIGNORS[self.wish["strategy"]]],
+            partition_assignment_strategy=[assignor],
             session_timeout_ms=self.wish["session_ms"],
             heartbeat_interval_ms=self.wish["heartbeat_ms"],
             reconnect_backoff_max_ms=1000,
