@@ -1,0 +1,346 @@
+"""Classic members inside a consumer group: what they are answered, by when they must speak, and what they may commit."""
+
+import pytest
+from coordworld import topic_id, topics
+from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
+
+from apportion.coord.config import GroupSettings
+from apportion.errors import Code
+from apportion.wire import consumer_protocol
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+@pytest.fixture
+def world():
+    """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does nothing."""
+    world = MixedWorld(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
+    world.c = ConsumerClient(world, "c", ("foo",))
+    world.c.act()
+    return world
+
+
+def subscription(version=3, **facts):
+    return consumer_protocol.encode(ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version)
+
+
+def join(world, member_id="m", version=9, **facts):
+    """The answer to a join as `range`; said: the bytes of its subscription, names: its protocols."""
+    said, names = facts.pop("said", subscription()), facts.pop("names", ("range",))
+    facts = {
+        "group_id": "g",
+        "session_timeout_ms": SESSION_MS,
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+        "protocols": tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in names),
+    } | facts
+    return world.send(JoinGroupRequest(**facts), version)
+
+
+def sync(world, generation, member_id="m", version=5, **facts):
+    facts = {"protocol_type": "consumer", "protocol_name": "range"} | facts
+    return world.send(SyncGroupRequest(group_id="g", generation_id=generation, member_id=member_id, **facts), version)
+
+
+def beat(world, generation, member_id="m", instance_id=None):
+    request = HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance_id)
+    return Code(world.send(request, 4).error_code)
+
+
+def leave(world, *named, version=5):
+    members = tuple(MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in named)
+    return [Code(each.error_code) for each in world.send(LeaveGroupRequest(group_id="g", members=members), version).members]
+
+
+def members(world):
+    return sorted(world.group().saved.members)
+
+
+def assignment(version, *indexes):
+    parts = (TopicPartition(topic="foo", partitions=indexes),) if indexes else ()
+    return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)
+
+
+@pytest.mark.parametrize("said_version", [0, 1, 2, 3])
+def test_a_classic_member_joins_a_consumer_group_and_syncs_what_is_free_for_it(world, said_version):
+    joined = join(world, said=subscription(said_version), names=("range", "roundrobin"))
+    assert joined == JoinGroupResponse(
+        generation_id=3, protocol_type="consumer", protocol_name="range", leader="", member_id="m", members=()
+    )
+    told = SyncGroupResponse(protocol_type="consumer", protocol_name="range", assignment=assignment(said_version))
+    assert sync(world, 3) == told
+    assert beat(world, 3) == Code.NONE
+    world.c.act()
+    world.c.act()
+    assert beat(world, 3) == Code.REBALANCE_IN_PROGRESS  # what it waits for is free
+    assert join(world, said=subscription(said_version)).generation_id == 3
+    mine = tuple(sorted({0, 1, 2, 3} - {index for _, index in world.c.owned}))
+    assert sync(world, 3).assignment == assignment(said_version, *mine)
+    assert beat(world, 3) == Code.NONE
+
+
+def test_a_subscription_of_a_newer_version_is_answered_in_the_newest_known(world):
+    said = b"\0\x63" + subscription()[2:] + b"more"
+    assert join(world, said=said).error_code == Code.NONE
+    assert sync(world, 3).assignment == assignment(3)
+
+
+def test_a_member_is_not_sent_to_join_again_before_all_that_it_waits_for_is_free(world):
+    d = ConsumerClient(world, "d", ("foo",))
+    for client in (d, world.c, world.c, d):
+        client.act()
+    join(world)
+    epoch = world.group().saved.epoch
+    target = {index for _, index in world.c.owned | d.owned}
+    assert target == {0, 1, 2, 3}
+    join(world, "n")
+    for client in (world.c, world.c):
+        client.act()
+    assert beat(world, epoch) == Code.REBALANCE_IN_PROGRESS  # the group went on since
+    joined = join(world)
+    assert joined.generation_id == world.group().saved.epoch
+
+
+def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_until_then(world):
+    m = ClassicClient(world, "m", ("foo",))
+    world.c.leave()
+    for _ in range(4):
+        m.act()
+        world.advance(1)
+    c = ConsumerClient(world, "c", ("foo",))
+    c.act()
+    generation = m.generation
+    assert beat(world, generation, m.member_id) == Code.REBALANCE_IN_PROGRESS
+    assert sync(world, generation, m.member_id, protocol_name="cooperative-sticky").error_code == Code.REBALANCE_IN_PROGRESS
+    m.act()
+    m.act()
+    assert (m.generation, len(m.owned)) == (generation, 4)
+    m.act()
+    assert (m.generation, len(m.owned), m.next) == (generation, 2, "join")
+    assert beat(world, generation, m.member_id) == Code.REBALANCE_IN_PROGRESS
+    m.act()
+    m.act()
+    assert (m.generation, len(m.owned), m.next) == (generation + 1, 2, "beat")
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"protocol_type": "connect"}, Code.INCONSISTENT_GROUP_PROTOCOL),
+        ({"names": ()}, Code.INCONSISTENT_GROUP_PROTOCOL),
+        ({"names": ("sticky", "roundrobin")}, Code.INCONSISTENT_GROUP_PROTOCOL),
+        ({"said": b"\0"}, Code.UNKNOWN_SERVER_ERROR),
+        ({"session_timeout_ms": 10}, Code.INVALID_SESSION_TIMEOUT),
+        ({"group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
+        ({"group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
+        ({"member_id": "x" * 40_000}, Code.INVALID_REQUEST),
+    ],
+)
+def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code):
+    join(world, "", group_instance_id="i1")
+    before = len(world.log)
+    answer = join(world, **facts)
+    echoed = "" if code is Code.UNKNOWN_SERVER_ERROR else facts.get("member_id", "m")
+    assert answer == JoinGroupResponse(error_code=int(code), protocol_name=None, member_id=echoed)
+    assert len(world.log) == before
+
+
+def test_a_full_group_takes_nobody_but_its_members():
+    world = MixedWorld(GroupSettings(group_consumer_max_size=1), topics(foo=4))
+    ConsumerClient(world, "c", ("foo",)).act()
+    assert join(world).error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert join(world, "", group_instance_id="i1").error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert join(world, "c").error_code == Code.NONE
+
+
+def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_back(world):
+    answer = join(world, "")
+    assert (answer.error_code, bool(answer.member_id), members(world)) == (Code.MEMBER_ID_REQUIRED, True, ["c"])
+    assert join(world, answer.member_id).error_code == Code.NONE
+    assert members(world) == sorted(["c", answer.member_id])
+    assert join(world, "", version=3).error_code == Code.NONE
+    assert len(members(world)) == 3
+
+
+@pytest.mark.parametrize("rack", [None, "r1"])
+def test_a_subscription_with_or_without_a_rack_is_heard(world, rack):
+    """KAFKA-20778."""
+    assert join(world, said=subscription(rack_id=rack)).error_code == Code.NONE
+    assert world.group().saved.members["m"].said.rack_id == rack
+
+
+@pytest.mark.parametrize(
+    ("generation", "member_id", "facts", "code"),
+    [
+        (3, "nobody", {}, Code.UNKNOWN_MEMBER_ID),
+        (2, "c", {}, Code.UNKNOWN_MEMBER_ID),
+        (3, "m", {"group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
+        (3, "m", {"group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
+        (2, "m", {"protocol_type": "connect"}, Code.ILLEGAL_GENERATION),
+        (3, "m", {"protocol_type": "connect"}, Code.INCONSISTENT_GROUP_PROTOCOL),
+        (3, "m", {"protocol_name": "sticky"}, Code.INCONSISTENT_GROUP_PROTOCOL),
+        (3, "m", {}, Code.REBALANCE_IN_PROGRESS),
+    ],
+)
+def test_syncs_are_refused_in_the_order_of_kafka(world, generation, member_id, facts, code):
+    join(world)
+    join(world, "", group_instance_id="i1")
+    assert sync(world, generation, member_id, **facts).error_code == code
+
+
+def test_heartbeats_are_refused_in_the_order_of_kafka(world):
+    join(world)
+    join(world, "", group_instance_id="i1")
+    asked = [(3, "nobody", None), (2, "c", None), (3, "m", "i9"), (3, "m", "i1"), (2, "m", None), (3, "m", None)]
+    assert [beat(world, *each) for each in asked] == [
+        Code.UNKNOWN_MEMBER_ID,
+        Code.UNKNOWN_MEMBER_ID,
+        Code.UNKNOWN_MEMBER_ID,
+        Code.FENCED_INSTANCE_ID,
+        Code.ILLEGAL_GENERATION,
+        Code.REBALANCE_IN_PROGRESS,
+    ]
+
+
+def test_members_leave_in_a_batch_with_one_new_epoch(world):
+    static = join(world, "", group_instance_id="i1").member_id
+    for member_id in ("m", "n"):
+        join(world, member_id)
+    epoch = world.group().saved.epoch
+    codes = leave(world, ("m", None), ("n", "i1"), ("x", None), ("", "i9"), ("", None), ("", "i1"))
+    unknown = Code.UNKNOWN_MEMBER_ID
+    assert codes == [Code.NONE, Code.FENCED_INSTANCE_ID, unknown, unknown, unknown, Code.NONE]
+    assert (members(world), world.group().saved.epoch, static in members(world)) == (["c", "n"], epoch + 1, False)
+    assert world.send(LeaveGroupRequest(group_id="g", member_id="x"), 2).error_code == Code.UNKNOWN_MEMBER_ID
+    assert world.send(LeaveGroupRequest(group_id="g", member_id="n"), 2).error_code == Code.NONE
+    assert members(world) == ["c"]
+
+
+def test_a_classic_member_has_its_own_session(world):
+    join(world)
+    sync(world, 3)
+    world.advance(SESSION_MS - 1)
+    assert beat(world, 3) == Code.NONE
+    world.advance(SESSION_MS - 1)
+    assert members(world) == ["c", "m"]
+    world.advance(1)
+    assert members(world) == ["c"]
+    assert world.notes == ["group g: member m was silent for too long and is gone"]
+
+
+def alive_until(world, at_ms, generation):
+    """The member beats until `at_ms`, so that its session does not end; True if it is there then."""
+    while world.mono_ms < at_ms:
+        world.advance(min(SESSION_MS // 2, at_ms - world.mono_ms))
+        if "m" in members(world):
+            beat(world, generation)
+        world.c.act()
+    return "m" in members(world)
+
+
+def test_a_member_that_joined_and_does_not_sync_is_gone_after_its_rebalance_timeout(world):
+    join(world)
+    assert alive_until(world, REBALANCE_MS - 1, 3)
+    assert not alive_until(world, REBALANCE_MS, 3)
+    assert world.notes == ["group g: member m took too long to sync and is gone"]
+
+
+def test_a_member_that_does_not_join_again_is_gone_a_rebalance_timeout_after_it_was_told_first(world):
+    join(world)
+    sync(world, 3)
+    join(world, "n", session_timeout_ms=60_000, rebalance_timeout_ms=60_000)
+    assert beat(world, 3) == Code.REBALANCE_IN_PROGRESS
+    assert alive_until(world, REBALANCE_MS - 1, 3)
+    assert not alive_until(world, REBALANCE_MS, 3)
+    assert world.notes == ["group g: member m took too long to join again and is gone"]
+
+
+def test_a_member_that_does_its_part_is_due_nothing_but_signs_of_life(world):
+    m = ClassicClient(world, "m", ("foo",))
+    while world.mono_ms < 4 * REBALANCE_MS:
+        world.advance(SESSION_MS // 2)
+        world.c.act()
+        m.act()
+    assert (len(m.owned), world.notes) == (2, [])
+
+
+def test_deadlines_begin_anew_after_a_crash(world):
+    join(world)
+    world.advance(SESSION_MS - 1)
+    world.crash()
+    world.advance(SESSION_MS - 1)
+    assert beat(world, 3) == Code.NONE
+
+
+def test_new_partitions_are_heard_of_in_a_classic_heartbeat(world):
+    join(world)
+    sync(world, 3)
+    world.change_topics(topics(foo=6))
+    assert (beat(world, 3), world.group().saved.epoch) == (Code.REBALANCE_IN_PROGRESS, 4)
+
+
+def test_commits_and_fetches_of_classic_members_follow_their_generation(world):
+    world.c.leave()
+    m = ClassicClient(world, "m", ("foo",))
+    for _ in range(4):
+        m.act()
+        world.advance(1)
+    c = ConsumerClient(world, "c", ("foo",))
+    for client in (c, m, m, m, m, m):
+        client.act()
+    old, new = m.generation - 1, m.generation
+    (_, mine), *_ = sorted(m.owned)
+    (theirs,) = {index for index in range(4) if ("foo", index) not in m.owned} - {3} - set(range(mine)) or {3}
+    for epoch, index, version, code in (
+        (new, mine, 9, Code.NONE),
+        (new, mine, 8, Code.NONE),
+        (old, mine, 8, Code.NONE),  # KIP-1251: it had the partition then
+        (old, theirs, 9, Code.ILLEGAL_GENERATION),
+        (new + 1, mine, 9, Code.ILLEGAL_GENERATION),
+    ):
+        assert world.commit(epoch, {("foo", index): 1}, m.member_id, version) == [code], (epoch, index, version)
+    assert world.commit(c.epoch, {("foo", 0): 1}, "c", 8) == [Code.UNSUPPORTED_VERSION]
+    codes = [
+        world.fetch(None, member_id, epoch).error_code for member_id, epoch in ((m.member_id, new), (m.member_id, old), ("c", 99))
+    ]
+    assert codes == [Code.NONE, Code.ILLEGAL_GENERATION, Code.STALE_MEMBER_EPOCH]
+
+
+def test_a_description_tells_the_members_kinds(world):
+    join(world)
+    (group,) = world.send(ConsumerGroupDescribeRequest(group_ids=("g",)), 1).groups
+    assert [(member.member_id, member.member_type) for member in group.members] == [("c", 1), ("m", 0)]
+
+
+def test_a_static_place_changes_its_protocol_without_having_been_released(world):
+    first = join(world, "", group_instance_id="i1")
+    second = world.join("d", instance_id="i1")
+    assert (second.error_code, beat(world, first.generation_id, first.member_id, "i1")) == (Code.NONE, Code.FENCED_INSTANCE_ID)
+    third = join(world, "", group_instance_id="i1")
+    assert (third.error_code, "d" in members(world)) == (Code.NONE, False)
+    assert world.beat("d", second.member_epoch, instance_id="i1").error_code == Code.FENCED_INSTANCE_ID
+    assert world.group().saved.members[third.member_id].is_classic
+
+
+def test_a_member_that_speaks_the_new_protocol_is_no_classic_one_any_more(world):
+    joined = join(world)
+    sync(world, 3)
+    assert world.beat("m", joined.generation_id).error_code == Code.NONE
+    assert (world.group().saved.members["m"].is_classic, beat(world, 3)) == (False, Code.UNKNOWN_MEMBER_ID)
+    world.advance(SESSION_MS + REBALANCE_MS)
+    assert "m" in members(world)  # with the session of its new protocol
+
+
+def test_topics_that_are_gone_are_not_given(world):
+    join(world)
+    for client in (world.c, world.c):
+        client.act()
+    assert join(world).error_code == Code.NONE
+    world.change_topics([])
+    assert sync(world, 3).assignment == assignment(3)
+    assert topic_id("foo") in world.group().saved.units.ids
