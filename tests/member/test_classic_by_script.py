@@ -569,6 +569,18 @@ def test_a_leader_whose_topic_grows_wants_a_new_generation():
     assert send == Send(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
 
 
+def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
+    member = cooperative(metadata_interval_ms=1_000)
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
+    member.step(Known(3, ()), at(0))
+    member.step(Answered(4, synced()), at(0))
+    member.step(Tick(), at(1_000))
+    (send,) = member.step(Known(5, (SEEN,)), at(1_001))
+    assert send.request.reason == "topics have changed"
+
+
 def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it():
     member = in_group(cooperative(metadata_interval_ms=1_000), 0, name="cooperative-sticky")
     member.step(Tick(), at(1_000))

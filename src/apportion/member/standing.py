@@ -13,10 +13,18 @@ from apportion.machine import Note
 from apportion.member.assigning import Cluster, Given, Rebalance
 from apportion.member.atlas import Atlas
 from apportion.member.blobs import given_of
-from apportion.member.generation import NO_GENERATION, ClassicSettings, Generation, join_request
+from apportion.member.generation import (
+    NO_GENERATION,
+    ClassicSettings,
+    Generation,
+    heartbeat_request,
+    join_request,
+    leave_request,
+    sync_request,
+)
 from apportion.member.holding import Holding
 from apportion.member.leader import hear, share_out
-from apportion.member.membership import IdPartition, Offer, SeenTopic, State
+from apportion.member.membership import IdPartition, Offer, Request, SeenTopic, State
 from apportion.member.strategy import rebalance_of
 from apportion.topics import TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -76,11 +84,28 @@ class Standing:
 
     # a generation
 
-    def join(self, member_id: str) -> JoinGroupRequest:
+    def request(self, state: State, member_id: str) -> Request:
+        """What the member says in that state."""
+        if state is State.LEAVING:
+            return leave_request(self._settings, member_id)
+        if state is State.JOINING:
+            return self._join(member_id)
+        say = sync_request if self.may_sync else heartbeat_request
+        return say(self._settings, member_id, self.generation)
+
+    def _join(self, member_id: str) -> JoinGroupRequest:
         """JoinGroup of this moment, remembered as said."""
         owned = self._atlas.parts(self.holding.claim())
         self._said, reason, self.rejoins = self.topics, self.rejoins, None
         return join_request(self._settings, member_id, self.topics, owned, self._acquired, reason)
+
+    def may_be_forgotten(self, answer: JoinGroupResponse, silent_ms: int) -> bool:
+        """Whether what is held may have been given to others before this answer, which does not tell.
+
+        A KIP-848 group, which is one that names no leader, takes a member that it has put out for a new one of the same id.
+        """
+        held = self.generation.number != NO_GENERATION
+        return held and not answer.leader and silent_ms > self._settings.session_timeout_ms
 
     def joined(self, answer: JoinGroupResponse) -> list[Note]:
         """The member is in a new generation. Refused if that is led by an assignor that the member does not have."""
@@ -168,7 +193,7 @@ class Standing:
                 self._share_out()
             elif generation.withholds and not self.lacks_topics:
                 self.rejoins = "what was taken from a member was not given on"
-            if (generation.shapes or shapes) != shapes or self._has_what_is_gone(shapes):
+            if generation.shapes not in (None, shapes) or self._has_what_is_gone(shapes):
                 self.rejoins = "topics have changed"
             self._learnt(shapes=shapes)
         return offers
