@@ -36,6 +36,7 @@ from apportion.member.membership import (
 from apportion.member.strategy import strategy
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 NEWEST = {"JoinGroupRequest": 9, "SyncGroupRequest": 5, "HeartbeatRequest": 4, "LeaveGroupRequest": 5}
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
@@ -47,6 +48,7 @@ class Actor:
     def __init__(self, name, machine):
         self.name, self.machine = name, machine
         self.uses = ()  # what the owner uses
+        self.forgotten = False  # it was put out, and has come back under its id without having heard so
         self.seen = None  # the view that it is about to act upon
         self.flight = self.sent_at_ms = None
         self.left = self.failed = None
@@ -149,6 +151,8 @@ class GroupWorld:
                     actor.failed = f"{code.name}: {why}"
                 case Left():
                     actor.left, actor.uses = action, ()
+        if isinstance(event, Answered) and isinstance(event.response, JoinGroupResponse):
+            actor.forgotten = False
         self.check()
 
     def adopts(self, actor):
@@ -212,6 +216,7 @@ class GroupWorld:
         if actor.flight is None or actor.flight.request_id != request_id:
             return  # the member has sent another one since
         request = actor.flight.request
+        actor.forgotten |= isinstance(request, JoinGroupRequest) and request.member_id not in self.current()
         ticket = next(self.numbers)
         self.parked[ticket] = actor, request_id
         version = 1 if isinstance(request, ConsumerGroupHeartbeatRequest) else NEWEST[type(request).__name__]
@@ -246,7 +251,7 @@ class GroupWorld:
         members = self.current()
         used = {}
         for actor in self.actors.values():
-            if actor.view.member_id in members:
+            if actor.view.member_id in members and not actor.forgotten:
                 for partition in actor.uses:
                     assert partition not in used, (partition, actor.name, used[partition])
                     used[partition] = actor.name

@@ -641,3 +641,33 @@ def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
     assert member.step(Known(4, ()), at(0)) == [Offer(1, (), (), ())]
     assert member.step(Tick(), at(1_000)) == [LookUp(5, ("t",))]
     assert member.step(Known(5, (SEEN,)), at(1_001)) == [Offer(1, (P0,), (), (P0,))]
+
+
+# groups that have gone over to KIP-848
+
+
+@pytest.mark.parametrize(("answered_ms", "lives"), [(48_000, 1), (48_001, 2)])
+def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds_nothing_any_more(answered_ms, lives):
+    member = in_group(cooperative(), 0, name="cooperative-sticky")
+    hears_of_a_rebalance(member)  # its heartbeat of 3,000 ms is the last sign that the group still had it
+    member.step(Unanswered(7, "cut"), at(40_000))
+    member.step(Tick(), at(40_100))
+    member.step(Found(8), at(40_100))
+    actions = member.step(Answered(9, joined(2, name="cooperative-sticky", leader="")), at(answered_ms))
+    assert member.view().lives == lives
+    lost = [action for action in actions if isinstance(action, Lost)]
+    assert lost == ([] if lives == 1 else [Lost(1, (P0,))])
+    if lives == 2:
+        memory = CooperativeSticky()
+        memory.on_assignment(Given(of_t(0)), 1)
+        again = joins(name="cooperative-sticky", user_data=memory.user_data(("t",)))
+        assert actions[-1] == Send(10, again, PARKED_MS)
+
+
+def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
+    member = in_group(cooperative(), 0, name="cooperative-sticky")
+    hears_of_a_rebalance(member)
+    assert member.step(Answered(7, joined(2, name="cooperative-sticky")), at(60_000)) == [
+        Send(8, syncs(2, name="cooperative-sticky"), PARKED_MS)
+    ]
+    assert member.view().owned == (P0,)

@@ -13,7 +13,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
 from apportion.member.atlas import Atlas
 from apportion.member.consumer import View
-from apportion.member.generation import NO_GENERATION, ClassicSettings, heartbeat_request, leave_request, sync_request
+from apportion.member.generation import NO_GENERATION, ClassicSettings
 from apportion.member.holding import Holding
 from apportion.member.membership import (
     Action,
@@ -81,6 +81,7 @@ class ClassicMember:
         self._poll_at_ms: int | None = None
         self._goes_stale = False
         self._last_accepted_ms: int | None = None
+        self._sent_ms = self._vouched_ms = 0  # when the last request went out, and the last one that was accepted
 
     def view(self) -> View:
         """What can be seen of the member now; its epoch is the generation, -1 without one."""
@@ -217,17 +218,25 @@ class ClassicMember:
             self._fail(code, code.sentence, actions)
 
     def _accepted(self, response: Response, actions: list[Action], now: Instant) -> None:
-        self._last_accepted_ms = now.mono_ms
+        silent_ms = now.mono_ms - self._vouched_ms
+        self._heard(now)
         if isinstance(response, JoinGroupResponse):
-            self._joined(response, actions, now)
+            if self._standing.may_be_forgotten(response, silent_ms):
+                self._fenced(Code.UNKNOWN_MEMBER_ID, True, actions, now)
+            else:
+                self._joined(response, actions, now)
             return
         self._pauses.over()
         if isinstance(response, SyncGroupResponse) and self.state is State.SYNCING:
             self._synced(response, actions, now)
 
+    def _heard(self, now: Instant) -> None:
+        """The coordinator takes the member for one, and did when it had the request."""
+        self._last_accepted_ms, self._vouched_ms = now.mono_ms, self._sent_ms
+
     def _follow(self, request: Request, code: Code, actions: list[Action], now: Instant) -> None:
         """The member joins the next generation with all that it holds."""
-        self._last_accepted_ms = now.mono_ms
+        self._heard(now)
         if isinstance(request, HeartbeatRequest):
             self._pauses.over()
             self._standing.rejoins = self._standing.rejoins or "the group rebalances"
@@ -370,11 +379,8 @@ class ClassicMember:
             self._look = LookUp(self._requests, names)
             actions.append(self._look)
 
-    def _syncs(self) -> bool:
-        return self.state is State.SYNCING and self._standing.may_sync
-
     def _due_at(self) -> int:
-        at_once = self.state in (State.JOINING, State.LEAVING) or self._syncs()
+        at_once = self.state is State.JOINING or (self.state is State.SYNCING and self._standing.may_sync)
         return self._pauses.not_before_ms if at_once else max(self._beat_at_ms, self._pauses.not_before_ms)
 
     def _send_if_due(self, actions: list[Action], now: Instant) -> None:
@@ -387,18 +393,8 @@ class ClassicMember:
         if not self._coordinator_known:
             self._flight = FindCoordinator(self._requests, self.settings.group_id)
         else:
-            self._beat_at_ms = now.mono_ms + self.settings.heartbeat_interval_ms
-            request = self._request()
+            self._sent_ms, self._beat_at_ms = now.mono_ms, now.mono_ms + self.settings.heartbeat_interval_ms
+            request = self._standing.request(self.state, self._member_id)
             parks = isinstance(request, JoinGroupRequest | SyncGroupRequest)
             self._flight = Send(self._requests, request, self.settings.parked_ms if parks else self.settings.request_timeout_ms)
         actions.append(self._flight)
-
-    def _request(self) -> Request:
-        """What is to be said at this moment."""
-        if self.state is State.LEAVING:
-            return leave_request(self.settings, self._member_id)
-        if self.state is State.JOINING:
-            return self._standing.join(self._member_id)
-        if self._syncs():
-            return sync_request(self.settings, self._member_id, self._standing.generation)
-        return heartbeat_request(self.settings, self._member_id, self._standing.generation)
