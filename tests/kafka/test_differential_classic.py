@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
+from tests.kafka.differential.classic_intended import INTENDED
 from tests.kafka.differential.classic_play import play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
-from tests.kafka.differential.classic_steps import Leave
-from tests.kafka.differential.compare import Difference, Intended, make_pool
+from tests.kafka.differential.compare import make_pool
 from tests.kafka.differential.mixed_scripts import MixedAuthor
 from tests.kafka.differential.side import Side
 
@@ -26,33 +26,6 @@ LENGTH = 30
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
 """What the fixture sets on the real Kafka, too."""
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
-
-
-def is_election(seen: Difference) -> bool:
-    return seen.path == ("election",)
-
-
-def is_forgotten_sync(seen: Difference) -> bool:
-    if seen.path != ("late",) or not isinstance(seen.step, Leave):
-        return False
-    more = {letter: said for letter, said in seen.ours.items() if letter not in seen.theirs}
-    return all(said["code"] == 25 and "assignment" in said for said in more.values()) and seen.ours == seen.theirs | more
-
-
-INTENDED = [
-    Intended(
-        "who leads when the leader is gone",
-        "Kafka takes anybody, in the order of a hash table; here it is the member that joined first.",
-        is_election,
-        ends_script=True,
-    ),
-    Intended(
-        "a sync that waits when its member leaves",
-        "Kafka never answers it; here the member is unknown.",
-        is_forgotten_sync,
-        ends_script=True,
-    ),
-]
 
 
 @pytest.fixture(scope="module")

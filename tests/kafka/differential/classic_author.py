@@ -87,6 +87,8 @@ class ClassicAuthor:
             if step.member not in self.actors:
                 self.actors[step.member] = Actor(step.member, step.version, None, ())
             actor = self.actors[step.member]
+            if isinstance(step, Join) and answer == "parked" and step.member_id == "":
+                actor.label = ""  # the next one is made already, and told later
             if isinstance(step, Join) and is_in:
                 actor.instance, actor.protocols = step.instance, step.protocols
                 self.votes[actor.label or actor.letter] = tuple(name for name, _ in step.protocols)

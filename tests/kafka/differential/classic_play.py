@@ -62,7 +62,7 @@ def play_waiting(seed: int, length: int, author: Author, sides: tuple[Side, Side
             author.looked(look, described[1]["answer"])
             ends = judge(played, look, described, intended, loosely(author, look, described), None) or ends
     for side in sides:
-        side.begin()
+        side.hang_up()
     played.seconds = time.monotonic() - started
     return played
 

@@ -72,15 +72,19 @@ class Side:
 
     def begin(self) -> None:
         """No member is known: a new script starts."""
+        self.hang_up()
+        self.beliefs, self.ids, self.labels, self.crowds = {}, {}, {}, {}
+        self._posted, self._came = {}, {}
+
+    def hang_up(self) -> None:
+        """The members' own connections are closed, and nobody waits for anything."""
         for line in self.lines.values():
             line.close()
-        self.beliefs, self.ids, self.labels, self.lines, self.crowds = {}, {}, {}, {}, {}
-        self._posted, self._came = {}, {}
+        self.lines = {}
 
     def close(self) -> None:
         """The connections are closed."""
-        for line in self.lines.values():
-            line.close()
+        self.hang_up()
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -1,0 +1,34 @@
+"""What is meant to differ in scripts of classic and mixed groups; docs/differences.md tells users."""
+
+from tests.kafka.differential.classic_steps import Leave
+from tests.kafka.differential.compare import Difference, Intended
+
+
+def is_election(seen: Difference) -> bool:
+    """Another leader, where the one before it is gone."""
+    return seen.path == ("election",)
+
+
+def is_forgotten_sync(seen: Difference) -> bool:
+    """A sync that only we answer when its member leaves."""
+    if seen.path != ("late",) or not isinstance(seen.step, Leave):
+        return False
+    more = {letter: said for letter, said in seen.ours.items() if letter not in seen.theirs}
+    return all(said["code"] == 25 and "assignment" in said for said in more.values()) and seen.ours == seen.theirs | more
+
+
+INTENDED = [
+    Intended(
+        "who leads when the leader is gone",
+        "Kafka takes anybody, in the order of a hash table; here it is the member that joined first.",
+        is_election,
+        ends_script=True,
+    ),
+    Intended(
+        "a sync that waits when its member leaves",
+        "Kafka never answers it; here the member is unknown.",
+        is_forgotten_sync,
+        ends_script=True,
+    ),
+]
+"""Where scripts of classic and mixed groups may differ, and why."""

@@ -1,0 +1,177 @@
+"""Classic groups on our broker and on a real Kafka, told step by step: votes, deadlines, and what is left after a start."""
+
+import time
+
+import pytest
+
+from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
+from tests.kafka.differential.classic_intended import INTENDED
+from tests.kafka.differential.classic_play import exchange, play_waiting
+from tests.kafka.differential.classic_scripts import ClassicScript, pulsing
+from tests.kafka.differential.classic_steps import RANGE, ROUND_ROBIN, STICKY, DescribeClassic, Join, Leave, Pulse, Sync
+from tests.kafka.differential.compare import make_pool
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import Fetch
+
+ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
+SESSION_MS = 1_000
+BRIEF_MS = 1_500
+"""How long members whose deadlines are to pass may take to join."""
+
+
+@pytest.fixture(scope="module")
+def sides(kafka):
+    """Our broker and the real one."""
+    with EmbeddedBroker(**ALIKE) as broker:
+        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
+        for side in both:
+            side.prepare()
+        make_pool(*both)
+        yield both
+        for side in both:
+            side.close()
+
+
+@pytest.fixture(autouse=True)
+def no_members(request):
+    """No member is known at first."""
+    if "sides" in request.fixturenames:
+        for side in request.getfixturevalue("sides"):
+            side.begin()
+
+
+def both(sides, step):
+    """What both brokers say, which is the same, late answers included."""
+    ours, theirs = exchange(sides, step)
+    assert ours == theirs, step.line()
+    return ours
+
+
+def joining(group, letter, *names, **said):
+    """The first words of a member, in a version in which one step is enough."""
+    return Join(group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **said)
+
+
+def assemble(sides, group, ballots):
+    """A generation of all these members; what the first of them is told on each broker."""
+    exchange(sides, joining(group, "a", *ballots[0]))
+    for letter, names in zip("bcdefg", ballots[1:], strict=False):
+        exchange(sides, joining(group, letter, *names))
+    return [said["answer"] for said in exchange(sides, joining(group, "a", *ballots[0]))]
+
+
+@pytest.mark.parametrize(
+    ("ballots", "chosen"),
+    [
+        (((RANGE,), (ROUND_ROBIN, RANGE)), RANGE),
+        (((RANGE, ROUND_ROBIN), (ROUND_ROBIN, RANGE), (ROUND_ROBIN, RANGE)), ROUND_ROBIN),
+        (((STICKY, RANGE, ROUND_ROBIN), (RANGE, ROUND_ROBIN), (ROUND_ROBIN, RANGE)), RANGE),
+        (((STICKY, ROUND_ROBIN, RANGE), (RANGE, ROUND_ROBIN, STICKY), (STICKY, ROUND_ROBIN, RANGE)), STICKY),
+    ],
+)
+def test_most_votes_choose_the_protocol(sides, ballots, chosen):
+    told = assemble(sides, f"votes-{time.time_ns()}", ballots)
+    assert [(each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told] == [
+        (0, 2, chosen, len(ballots))
+    ] * 2
+
+
+def test_a_tie_is_broken_by_name_here_and_somehow_on_kafka(sides):
+    ours, theirs = assemble(sides, f"tie-{time.time_ns()}", ((STICKY, RANGE), (RANGE, STICKY)))
+    assert (ours["protocol"], theirs["protocol"] in (RANGE, STICKY)) == (RANGE, True)
+
+
+def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_an_answer(sides):
+    group = f"bytes-{time.time_ns()}"
+    ours, theirs = exchange(sides, Join(group, "a", ((RANGE, b"range and more"),), version=3))
+    assert (ours["answer"]["generation"], theirs["answer"]) == (1, "parked")
+
+
+def live_on(sides, seconds, *pulses):
+    """These members have given signs of life for so long; what came of everything that was asked before, by member."""
+    late = [{}, {}]
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for pulse in pulses:
+            for heard, said in zip(late, exchange(sides, pulse), strict=True):
+                heard |= said["late"]
+        time.sleep(0.1)  # sessions are real time on a foreign broker
+    return late
+
+
+def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
+    now = time.time_ns()
+    silent, slow, idle, pending = (f"{word}-{now}" for word in ("silent", "slow", "idle", "pending"))
+    brief = {"session_ms": SESSION_MS, "rebalance_ms": BRIEF_MS}
+    # One of two is silent, and the other is told to join again.
+    for step in (joining(silent, "a", **brief), joining(silent, "b", session_ms=30_000, rebalance_ms=30_000)):
+        both(sides, step)
+    both(sides, joining(silent, "a", **brief))
+    both(sides, Sync(silent, "b", 2, version=2))
+    both(sides, Sync(silent, "a", 2, (("a1", b"x"), ("b1", b"y")), version=2))
+    # One of three does not join again: a dynamic member is dropped, a static one keeps its place and loses the lead.
+    for letter in "cd":
+        both(sides, joining(slow, letter, session_ms=30_000, rebalance_ms=BRIEF_MS))
+    both(sides, joining(slow, "c", session_ms=30_000, rebalance_ms=BRIEF_MS))
+    both(sides, Sync(slow, "c", 2, (), version=2))
+    both(sides, joining(slow, "e", session_ms=30_000, rebalance_ms=BRIEF_MS))
+    both(sides, joining(slow, "d", session_ms=30_000, rebalance_ms=BRIEF_MS))
+    # The leader brings nothing: whoever did not sync is out.
+    for letter in "fg":
+        both(sides, joining(idle, letter, session_ms=30_000, rebalance_ms=BRIEF_MS))
+    both(sides, joining(idle, "f", session_ms=30_000, rebalance_ms=BRIEF_MS))
+    both(sides, Sync(idle, "g", 2, version=2))
+    # An id that was handed out is not used in time.
+    both(sides, Join(pending, "h", ((RANGE, b""),), session_ms=SESSION_MS))
+    heard = live_on(sides, 4, Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2))
+    told = [{letter: (said["code"], said.get("generation")) for letter, said in late.items()} for late in heard]
+    assert told == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
+    assert both(sides, Pulse(silent, "b", 2, 2))["answer"] == {"code": 27}
+    assert both(sides, Join(pending, "h", ((RANGE, b""),)))["answer"]["code"] == 25
+    for group in (silent, slow, idle, pending):
+        ours, theirs = (said["answer"] for said in exchange(sides, DescribeClassic((group,))))
+        assert ours == theirs
+    for group in (silent, slow, idle):
+        exchange(sides, Leave(group, tuple((f"{letter}1", None) for letter in "abcdefg")))
+
+
+def test_groups_are_the_same_after_both_brokers_have_started_again(jars, tmp_path):
+    settings = {name: str(value) for name, value in ALIKE.items()}
+    with RealKafka(jars, tmp_path / "kafka", settings) as kafka:
+        broker = EmbeddedBroker(tmp_path / "apportion", **ALIKE)
+        sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
+        for side in sides:
+            side.prepare()
+        make_pool(*sides)
+        known = {}
+        for seed in range(60):
+            author = ClassicScript(seed, "restart")
+            if play_waiting(seed, 20, author, sides, INTENDED).disagreements == []:
+                known[author] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        kafka.kill()
+        broker.close()
+        kafka.start()
+        with EmbeddedBroker(tmp_path / "apportion", **ALIKE) as again:
+            sides[0].bootstrap = again.bootstrap
+            for side in sides:
+                side.close()
+                side.prepare()
+            for author, remembered in known.items():
+                for side, ids_and_beliefs in zip(sides, remembered, strict=True):
+                    side.ids, side.labels, side.beliefs = ids_and_beliefs
+                go_on(sides, author)
+            for side in sides:
+                side.close()
+    assert len(known) > 40
+
+
+def go_on(sides, author):
+    """The group is what it was on both brokers, and its members go on alike."""
+    look = DescribeClassic((author.group,))
+    both(sides, look)
+    both(sides, Fetch(author.group, version=8))
+    for actor in author.actors.values():
+        if actor.label:
+            both(sides, pulsing(author, actor))
+    both(sides, look)
