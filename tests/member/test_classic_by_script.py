@@ -1,15 +1,13 @@
-"""The classic member, event by event, with whole actions compared."""
+"""The classic member, event by event, with whole actions compared: generations, and what goes wrong with them."""
 
 from dataclasses import replace
 
 import pytest
 
 from apportion.errors import Code
-from apportion.machine import Instant, Note, Tick
-from apportion.member.assigning import Given, Rebalance, Subscription, TopicParts
-from apportion.member.assignors import CooperativeSticky, Range
-from apportion.member.blobs import given_blob, subscription_blob
-from apportion.member.classic import ClassicMember
+from apportion.machine import Note, Tick
+from apportion.member.assigning import Given, Subscription
+from apportion.member.assignors import CooperativeSticky
 from apportion.member.consumer import View
 from apportion.member.generation import ClassicSettings
 from apportion.member.membership import (
@@ -18,125 +16,43 @@ from apportion.member.membership import (
     Failed,
     FindCoordinator,
     Found,
-    IdPartition,
     Known,
     Leave,
     Left,
     LookUp,
     Lost,
     Offer,
-    Polled,
-    SeenTopic,
     Send,
     State,
     Subscribe,
     Unanswered,
 )
-from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-
-T, U = b"T" * 16, b"U" * 16
-P0, P1, P2, P3 = (IdPartition(T, number) for number in range(4))
-SEEN = SeenTopic("t", T, 4)
-PARKED_MS = 65_000
-
-
-def at(ms):
-    return Instant(ms, 1_700_000_000_000 + ms)
-
-
-def eager(**settings):
-    return ClassicMember(ClassicSettings(**{"group_id": "g", "assignors": (Range(),), "rebalance_timeout_ms": 60_000, **settings}))
-
-
-def cooperative(**settings):
-    return eager(assignors=(CooperativeSticky(),), **settings)
-
-
-def of_t(*numbers):
-    return (TopicParts("t", numbers),) if numbers else ()
-
-
-def joins(
-    member_id="m", *, name="range", owned=(), generation=-1, topics=("t",), user_data=None, instance_id=None, reason=None, rack=None
-):
-    said = Subscription(topics, user_data, of_t(*owned), generation, rack)
-    return JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=45_000,
-        rebalance_timeout_ms=60_000,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name=name, metadata=subscription_blob(said)),),
-        reason=reason,
-    )
-
-
-def syncs(generation, *assignments, name="range", instance_id=None, member_id="m"):
-    return SyncGroupRequest(
-        group_id="g",
-        generation_id=generation,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocol_name=name,
-        assignments=tuple(
-            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(Given(of_t(*numbers))))
-            for member, numbers in assignments
-        ),
-    )
-
-
-def joined(generation, *members, name="range", leader="a", **fields):
-    """The coordinator's answer. members: (id, subscription) as a leader sees them."""
-    return JoinGroupResponse(
-        generation_id=generation,
-        protocol_type="consumer",
-        protocol_name=name,
-        leader=leader,
-        member_id="m",
-        members=tuple(JoinGroupResponseMember(member_id=member, metadata=subscription_blob(said)) for member, said in members),
-        **fields,
-    )
-
-
-def synced(*numbers):
-    return SyncGroupResponse(assignment=given_blob(Given(of_t(*numbers))))
-
-
-def beats(generation, instance_id=None):
-    return HeartbeatRequest(group_id="g", generation_id=generation, member_id="m", group_instance_id=instance_id)
-
-
-def beaten(code=Code.NONE):
-    return HeartbeatResponse(error_code=code)
-
-
-def in_group(member, *numbers, generation=1, name="range"):
-    """A follower that has joined at 0 ms, with requests 1 to 5, and holds these partitions; it is STABLE."""
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
-    member.step(Answered(3, joined(generation, name=name)), at(0))
-    member.step(Answered(4, synced(*numbers)), at(0))
-    if numbers:
-        member.step(Known(5, (SEEN,)), at(0))
-        member.step(Adopted(1, tuple(IdPartition(T, number) for number in numbers)), at(0))
-    return member
-
-
-def hears_of_a_rebalance(member, request=6):
-    """The next heartbeat is answered with REBALANCE_IN_PROGRESS; the actions that this causes."""
-    member.step(Tick(), at(3_000))
-    return member.step(Answered(request, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
+from apportion.wire.messages.sync_group import SyncGroupResponse
+from tests.member.classic_words import (
+    P0,
+    P1,
+    P2,
+    PARKED_MS,
+    SEEN,
+    at,
+    beaten,
+    beats,
+    cooperative,
+    cooperative_join,
+    cooperative_loses_p1,
+    eager,
+    hears_of_a_rebalance,
+    in_group,
+    joined,
+    joins,
+    of_t,
+    synced,
+    syncs,
+)
 
 
 def test_a_classic_member_has_kafkas_defaults():
@@ -248,22 +164,6 @@ def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds():
     member.step(Answered(8, synced(0, 1)), at(3_020))
     assert member.step(Known(9, (SEEN,)), at(3_030)) == []  # nothing has changed, and nobody is disturbed
     assert member.view().state is State.STABLE
-
-
-def cooperative_loses_p1():
-    """A cooperative member that held P0 and P1 and is given P0 alone in generation 2; request 9 was the last."""
-    member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
-    hears_of_a_rebalance(member)
-    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
-    member.step(Answered(8, synced(0)), at(3_020))
-    assert member.step(Known(9, (SEEN,)), at(3_030)) == [Offer(1, (P0,), (P1,), ())]
-    return member
-
-
-def cooperative_join(owned, generation, reason):
-    data = CooperativeSticky()
-    data.on_assignment(Given(of_t(*owned)), generation)
-    return joins(name="cooperative-sticky", user_data=data.user_data(("t",)), owned=owned, generation=generation, reason=reason)
 
 
 def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_before():
@@ -442,232 +342,3 @@ def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
     assert member.step(Answered(99, beaten(Code.ILLEGAL_GENERATION)), at(5)) == []
     assert member.step(Known(5, ()), at(5)) == []
     assert member.view() == before
-
-
-class Foolish(Range):
-    """Gives everybody the same."""
-
-    rebalances = (Rebalance.EAGER,)
-
-    def assign(self, cluster, members):
-        return {member: Given(of_t(0)) for member in members}
-
-
-class Broken(Range):
-    """Fails."""
-
-    def assign(self, cluster, members):
-        raise KeyError("t")
-
-
-@pytest.mark.parametrize(
-    ("assignor", "why"),
-    [
-        (Foolish(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
-        (Broken(), "the assignor 'range' failed: KeyError: 't'"),
-    ],
-)
-def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assignor, why):
-    member = eager(assignors=(assignor,))
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    members = (("m", Subscription(("t",))), ("n", Subscription(("t",))))
-    member.step(Answered(2, joined(1, *members, leader="m")), at(0))
-    assert member.step(Known(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
-    (send,) = member.step(Leave(), at(1))
-    assert send.request == LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
-
-
-def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
-    member = eager()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    member.step(Answered(2, joined(1)), at(0))
-    lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
-    assert lost == Lost(1, ())
-    assert failed.why.startswith("what the group's leader gave this member cannot be read: ")
-
-
-def test_a_member_that_its_leader_forgot_holds_nothing():
-    member = eager()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    member.step(Answered(2, joined(1)), at(0))
-    assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [Offer(1, (), (), ())]
-    assert (member.view().state, member.wake_at()) == (State.STABLE, 3_000)
-
-
-# goodbyes
-
-
-def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
-    member = in_group(eager(), 0)
-    hears_of_a_rebalance(member)
-    member.step(Adopted(1, ()), at(3_000))
-    leaves = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
-    assert member.step(Leave(), at(3_010)) == [Send(8, leaves, 5_000)]
-    assert member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011)) == []
-    left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
-    assert member.step(Answered(8, left), at(3_012)) == [Left(heard=True)]
-    assert member.view() == View("", -1, State.UNSUBSCRIBED, 1, None, (), 3_000, None)
-
-
-def test_a_static_member_keeps_its_place_open():
-    member = in_group(eager(instance_id="i"), 0)
-    assert member.step(Leave(), at(10)) == [Left(heard=True)]
-
-
-def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back():
-    member = in_group(eager(poll_limit_ms=1_000), 0)
-    note, lost, send = member.step(Tick(), at(1_000))
-    assert note.text == "member m leaves: its owner did not come back within 1000 ms"
-    assert (lost, type(send.request)) == (Lost(1, (P0,)), LeaveGroupRequest)
-    assert member.step(Answered(6, LeaveGroupResponse()), at(1_010)) == []
-    assert (member.view().state, member.wake_at()) == (State.STALE, None)
-    assert member.step(Polled(), at(5_000)) == [Send(7, joins(""), PARKED_MS)]
-
-
-def test_a_static_member_whose_owner_is_silent_is_silent_too_and_keeps_its_place_until_its_session_ends():
-    member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
-    note, lost = member.step(Tick(), at(1_000))
-    assert (type(note), lost, member.view().state, member.wake_at()) == (Note, Lost(1, (P0,)), State.STALE, None)
-
-
-# static leaders and topics that change
-
-
-def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_all():
-    member = eager(instance_id="i")
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    members = (("m", Subscription(("t",))), ("n", Subscription(("u",))))
-    answer = joined(3, *members, leader="m", skip_assignment=True)
-    assert member.step(Answered(2, answer), at(0)) == [Send(3, syncs(3, instance_id="i"), PARKED_MS)]
-    assert member.step(Answered(3, synced(0, 1)), at(0)) == [LookUp(4, ("t",))]
-    assert member.step(Known(4, (SEEN,)), at(0)) == [Offer(1, (P0, P1), (), (P0, P1)), LookUp(5, ("t", "u"))]
-    member.step(Known(5, (SEEN,)), at(0))
-    member.step(Adopted(1, (P0, P1)), at(0))
-    assert member.wake_at() == 3_000
-    changed = member.step(Tick(), at(300_000))[0]
-    assert changed == LookUp(6, ("t", "u"))
-    assert member.step(Known(6, (SEEN, SeenTopic("u", U, 1))), at(300_001)) == [Offer(1, (), (P0, P1), ())]
-
-
-def test_a_leader_whose_topic_grows_wants_a_new_generation():
-    member = cooperative(metadata_interval_ms=1_000)
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
-    member.step(Known(3, (SEEN,)), at(0))
-    member.step(Answered(4, synced(0, 1, 2, 3)), at(0))
-    member.step(Known(5, (SEEN,)), at(0))
-    member.step(Adopted(1, (P0, P1, P2, P3)), at(0))
-    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
-    assert member.step(Known(6, (SEEN,)), at(1_001)) == []
-    assert member.step(Tick(), at(2_001)) == [LookUp(7, ("t",))]
-    (send,) = member.step(Known(7, (SEEN._replace(partitions=6),)), at(2_002))
-    assert send == Send(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
-
-
-def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
-    member = cooperative(metadata_interval_ms=1_000)
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
-    member.step(Known(3, ()), at(0))
-    member.step(Answered(4, synced()), at(0))
-    member.step(Tick(), at(1_000))
-    (send,) = member.step(Known(5, (SEEN,)), at(1_001))
-    assert send.request.reason == "topics have changed"
-
-
-def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it():
-    member = in_group(cooperative(metadata_interval_ms=1_000), 0, name="cooperative-sticky")
-    member.step(Tick(), at(1_000))
-    assert member.step(Known(6, (SeenTopic("t", U, 4),)), at(1_001)) == [Offer(1, (), (P0,), ())]
-    assert member.step(Adopted(1, ()), at(1_002)) == [Send(7, cooperative_join((), 1, "topic t was made again"), PARKED_MS)]
-    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(1_003))
-    member.step(Answered(8, synced(0)), at(1_004))
-    again = IdPartition(U, 0)
-    assert member.step(Known(9, (SeenTopic("t", U, 4),)), at(1_005)) == [Offer(1, (again,), (), (again,))]
-
-
-def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
-    member = in_group(eager(metadata_interval_ms=3_000), 0)
-    assert LookUp(6, ("t",)) in member.step(Tick(), at(3_000))
-    assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [Offer(1, (), (P0,), ())]
-    member.step(Adopted(1, ()), at(3_002))
-    assert member.step(Known(6, (SEEN,)), at(3_003)) == []
-    assert member.view().target == ()
-
-
-def leads_a_generation_that_withholds():
-    """A cooperative leader of 1 that gave others less than there is, as "a" still owned all of it; request 5 was the last."""
-    member = cooperative()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    others = (("a", Subscription(("t",), None, of_t(0, 1, 2, 3), 7)), ("m", Subscription(("t",))))
-    member.step(Answered(2, joined(1, *others, leader="m", name="cooperative-sticky")), at(0))
-    member.step(Known(3, (SEEN,)), at(0))
-    member.step(Answered(4, synced()), at(0))
-    return member
-
-
-def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken():
-    member = leads_a_generation_that_withholds()
-    look = next(each for each in member.step(Tick(), at(60_000)) if isinstance(each, LookUp))
-    answered = member.step(Known(look.request_id, (SEEN,)), at(60_001))
-    assert (answered, member.state) == ([], State.JOINING)  # its heartbeat is still under way
-
-
-def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_generation():
-    member = cooperative(instance_id="i")
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    answer = joined(4, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky", skip_assignment=True)
-    member.step(Answered(2, answer), at(0))
-    member.step(Answered(3, synced(0, 5)), at(0))
-    member.step(Known(4, (SEEN,)), at(0))
-    (send,) = member.step(Known(5, (SEEN,)), at(0))
-    assert send.request.reason == "topics have changed"
-
-
-def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
-    member = eager()
-    member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    member.step(Answered(2, joined(1)), at(0))
-    member.step(Answered(3, synced(0)), at(0))
-    assert member.step(Known(4, ()), at(0)) == [Offer(1, (), (), ())]
-    assert member.step(Tick(), at(1_000)) == [LookUp(5, ("t",))]
-    assert member.step(Known(5, (SEEN,)), at(1_001)) == [Offer(1, (P0,), (), (P0,))]
-
-
-# groups that have gone over to KIP-848
-
-
-@pytest.mark.parametrize(("answered_ms", "lives"), [(48_000, 1), (48_001, 2)])
-def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds_nothing_any_more(answered_ms, lives):
-    member = in_group(cooperative(), 0, name="cooperative-sticky")
-    hears_of_a_rebalance(member)  # its heartbeat of 3,000 ms is the last sign that the group still had it
-    member.step(Unanswered(7, "cut"), at(40_000))
-    member.step(Tick(), at(40_100))
-    member.step(Found(8), at(40_100))
-    actions = member.step(Answered(9, joined(2, name="cooperative-sticky", leader="")), at(answered_ms))
-    assert member.view().lives == lives
-    lost = [action for action in actions if isinstance(action, Lost)]
-    assert lost == ([] if lives == 1 else [Lost(1, (P0,))])
-    if lives == 2:
-        memory = CooperativeSticky()
-        memory.on_assignment(Given(of_t(0)), 1)
-        again = joins(name="cooperative-sticky", user_data=memory.user_data(("t",)))
-        assert actions[-1] == Send(10, again, PARKED_MS)
-
-
-def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
-    member = in_group(cooperative(), 0, name="cooperative-sticky")
-    hears_of_a_rebalance(member)
-    assert member.step(Answered(7, joined(2, name="cooperative-sticky")), at(60_000)) == [
-        Send(8, syncs(2, name="cooperative-sticky"), PARKED_MS)
-    ]
-    assert member.view().owned == (P0,)
