@@ -202,10 +202,12 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told():
 def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands_at_its_top():
     world = ClassicWorld()
     player = seated(world, Player("a"))
-    wrong = LeaveGroupRequest(group_id="g", member_id="x", members=(MemberIdentity(member_id="x"),))
+    wrong = LeaveGroupRequest(group_id="g", member_id="x")
     unknown = int(Code.UNKNOWN_MEMBER_ID)
     assert world.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
-    assert world.send(wrong, 5) == LeaveGroupResponse(members=(MemberResponse(member_id="x", error_code=unknown),))
+    named = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="x"),))
+    for version in (3, 4, 5):
+        assert world.send(named, version) == LeaveGroupResponse(members=(MemberResponse(member_id="x", error_code=unknown),))
     assert world.send(LeaveGroupRequest(group_id="none", member_id="x"), 0) == LeaveGroupResponse(error_code=unknown)
     assert world.send(LeaveGroupRequest(group_id="g", member_id=player.member_id), 1) == LeaveGroupResponse()
     assert world.group.is_empty()

@@ -69,7 +69,8 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play, version):
     assert play.call(beating(joined), min(version, 4)).error_code == Code.NONE
     (group,) = play.call(DescribeGroupsRequest(groups=("g",)), min(version, 6)).groups
     assert (group.group_state, group.protocol_data, len(group.members)) == ("Stable", "range", 1)
-    leaving = LeaveGroupRequest(group_id="g", member_id=joined.member_id, members=(MemberIdentity(member_id=joined.member_id),))
+    who = {"members": (MemberIdentity(member_id=joined.member_id),)} if version >= 3 else {"member_id": joined.member_id}
+    leaving = LeaveGroupRequest(group_id="g", **who)
     assert play.call(leaving, min(version, 5)).error_code == Code.NONE
     (group,) = play.call(DescribeGroupsRequest(groups=("g",))).groups
     assert (group.group_state, group.members) == ("Empty", ())
