@@ -1,7 +1,7 @@
 """Where a member of one protocol meets a group of the other kind: the only room that knows both kinds.
 
 A group without members becomes the other kind at once, whatever the migration policy says. One with members goes on as the other
-kind, each member with what it may be using (decision 0030): upgraded when the first member of the consumer protocol joins, and
+kind, each member with what it may be using (decision 33): upgraded when the first member of the consumer protocol joins, and
 downgraded when the last one goes. Either is a list of records in one append with what caused it: tombstones of the old group, then
 the new one.
 """
