@@ -206,7 +206,8 @@ class Story:
     def offsets(self):
         """What the group has committed."""
         by_topic = self.world.shard.ledger.offsets.get("g", {})
-        return [f"{topic}-{index}: {value.offset}" for topic, some in by_topic.items() for index, value in some.items()] or ["nothing"]
+        lines = [f"{topic}-{index}: {value.offset}" for topic, some in by_topic.items() for index, value in some.items()]
+        return lines or ["nothing"]
 
     def show(self):
         """The group as it is now, and as its log has it."""
