@@ -345,3 +345,26 @@ def test_whoever_waited_for_a_generation_is_told_to_join_again(world):
     assert (b.waits, b.next) == (None, "join")
     settle(a, b, c)
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
+
+
+def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(world):
+    settle(consumer(world, "c"))
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=REBALANCE_MS,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\0"),),
+    )
+    assert (world.send(request, 9).error_code, world.send(request, 3).error_code) == (
+        Code.MEMBER_ID_REQUIRED,
+        Code.UNKNOWN_SERVER_ERROR,
+    )
+
+
+@pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
+def test_a_sync_of_version_5_names_its_protocol(world, missing):
+    settle(consumer(world, "c"), old := classic(world, "a"))
+    request = old.sync_request()
+    setattr(request, missing, None)
+    assert world.send(request, 5).error_code == Code.INCONSISTENT_GROUP_PROTOCOL

@@ -42,13 +42,12 @@ class Seat(NamedTuple):
 def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
     """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
 
-    Errors, in this order: those of `check_join`; UNKNOWN_SERVER_ERROR for a subscription that cannot be read, MEMBER_ID_REQUIRED
-    (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_SERVER_ERROR for a subscription that
+    cannot be read, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     body = ask.body
     group = _group(turn, body.group_id)
     check_join(turn, group, body)
-    subscription = subscription_of(body)
     if not body.member_id and body.group_instance_id is None and ask.version >= 4:
         refused = JoinGroupResponse(
             error_code=int(Code.MEMBER_ID_REQUIRED),
@@ -57,6 +56,7 @@ def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
         )
         turn.reply(ask.ticket, refused)
         return
+    subscription = subscription_of(body)
     if body.member_id and body.group_instance_id is not None:
         _seated(group, body.member_id, body.group_instance_id)
     verdict = heartbeat(turn, beat_of(turn, ask, subscription))
@@ -138,10 +138,13 @@ def joined(member: Member, protocol: str) -> JoinGroupResponse:
 def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
     """The member knows its assignment, as of the generation that it joined, and lives.
 
-    Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
-    REBALANCE_IN_PROGRESS for a generation that has passed, unless the member still has something to revoke from it.
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS for a generation that has passed,
+    unless the member still has something to revoke from it.
     """
     body = ask.body
+    if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
     seat = _classic_seat(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
     group, member, classic = seat
     protocol = classic.supported_protocols[0].name
