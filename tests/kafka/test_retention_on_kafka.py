@@ -88,7 +88,7 @@ class Side:
             session_timeout_ms=300_000,
             rebalance_timeout_ms=60_000,
             protocol_type=protocol_type,
-            protocols=protocols,
+            protocols=spoken,
         )
         joined = self.call(request, 3)
         assert joined.error_code == 0, joined

@@ -17,6 +17,11 @@ def is_forgotten_sync(seen: Difference) -> bool:
     return all(said["code"] == 25 and "assignment" in said for said in more.values()) and seen.ours == seen.theirs | more
 
 
+def is_upgrade_by_successor(seen: Difference) -> bool:
+    """One epoch more here, where a static member of a classic group comes back with the consumer protocol."""
+    return seen.path == ("answer", "upgraded by who takes a place", "epoch") and seen.ours == seen.theirs + 1
+
+
 INTENDED = [
     Intended(
         "who leads when the leader is gone",
@@ -28,6 +33,12 @@ INTENDED = [
         "a sync that waits when its member leaves",
         "Kafka never answers it; here the member is unknown.",
         is_forgotten_sync,
+        ends_script=True,
+    ),
+    Intended(
+        "the epoch when a static classic member comes back with the consumer protocol",
+        "Kafka trusts that the last leader gave everything away; here a target is computed whenever a group is upgraded.",
+        is_upgrade_by_successor,
         ends_script=True,
     ),
 ]

@@ -56,7 +56,7 @@ def play_waiting(seed: int, length: int, author: Author, sides: tuple[Side, Side
         answers = exchange(sides, step)
         author.note(step, answers[1]["answer"], answers[1]["late"])
         ends = judge(played, step, answers, intended, loosely(author, step, answers), leader)
-        for look in author.looks():
+        for look in () if ends else author.looks():
             described = settled(sides, look, author)
             author.note(look, described[1]["answer"], described[1]["late"])
             author.looked(look, described[1]["answer"])

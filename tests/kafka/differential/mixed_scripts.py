@@ -80,7 +80,9 @@ class MixedAuthor:
         if not isinstance(answer, dict):
             return answer
         if isinstance(step, Beat):
-            return {name: answer[name] for name in ("code", "has message", "epoch")}
+            said = {name: answer[name] for name in ("code", "has message", "epoch")}
+            takes_a_place = self.kind == "classic" and step.epoch == 0 and step.instance is not None
+            return {"upgraded by who takes a place": said} if takes_a_place else said
         if isinstance(step, Rest) and not self.is_steady:
             return {name: said for name, said in answer.items() if name != "moved"}
         if isinstance(step, Join | Knock):
