@@ -71,14 +71,16 @@ def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> N
     limit = turn.settings.group_consumer_max_size
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.full_group(body.group_id, limit)
-    common = [protocol.name for protocol in body.protocols]
-    for member in group.saved.members.values():
-        classic = member.said.classic_member_metadata
-        if classic is not None:
-            names = [protocol.name for protocol in classic.supported_protocols]
-            common = [name for name in common if name in names]
-    if body.protocol_type != CONSUMER or not common:
+    said = (member.said.classic_member_metadata for member in group.saved.members.values())
+    spoken = dict.fromkeys(names_of(classic) for classic in said if classic is not None)
+    names = [protocol.name for protocol in body.protocols]
+    if body.protocol_type != CONSUMER or not any(all(name in each for each in spoken) for name in names):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")
+
+
+def names_of(classic: ClassicMemberMetadata) -> tuple[str, ...]:
+    """The protocols that the member speaks, best first."""
+    return tuple(protocol.name for protocol in classic.supported_protocols)
 
 
 def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
