@@ -13,13 +13,15 @@ from apportion.member.spans import Place
 from apportion.sim.world import Process, Story
 from apportion.topics import Topic, TopicId, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
     from apportion.sim.application import Application
 
-COMMIT, FETCH, METADATA, OFFSETS, DESCRIBE = 10, 10, 12, 9, 1  # the versions that are spoken
+COMMIT, FETCH, METADATA, OFFSETS, DESCRIBE, DESCRIBE_CLASSIC = 10, 10, 12, 9, 1, 6  # the versions that are spoken
+GONE = "Dead"
 AGAIN_MS = 100
 PATIENCE_MS = 5_000
 EPOCH_MS = 1_000  # so long a member waits for its next epoch before it commits again
@@ -156,6 +158,17 @@ def topics_of(who: Process, wanted: Iterable[str | TopicId]) -> Story:
 
     request = Request(MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA)
     return (yield from insist(who, "Metadata", request, read, who.mono_ms() + PATIENCE_MS)) if asked else Topics()
+
+
+def described_classic(who: "Application") -> Story:
+    """The classic group as its coordinator describes it; in state GONE where it is none."""
+    request = Request(DescribeGroupsRequest(groups=(who.group,)), DESCRIBE_CLASSIC)
+
+    def read(answer: Any) -> tuple[Code, Any]:
+        group, code = answer.groups[0], Code.of(answer.groups[0].error_code)
+        return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
+
+    return (yield from insist(who, "DescribeGroups", request, read, who.mono_ms() + PATIENCE_MS))
 
 
 def described(who: "Application") -> Story:

@@ -12,11 +12,23 @@ from apportion.machine import Note
 from apportion.member import batches as rule
 from apportion.member.batches import Asking, Batches, NotYet, Seen
 from apportion.member.membership import Adopted, Polled
+from apportion.member.parted import parted
 from apportion.member.plan import EARLIEST, LATEST, Starting
 from apportion.member.spans import NOTHING, Place, Span, admit
 from apportion.sim.application import Application, has_news
 from apportion.sim.outcome import LawBroken
-from apportion.sim.questions import News, NoAnswer, Pause, commit, committed, described, offsets_at, topics_of
+from apportion.sim.questions import (
+    GONE,
+    News,
+    NoAnswer,
+    Pause,
+    commit,
+    committed,
+    described,
+    described_classic,
+    offsets_at,
+    topics_of,
+)
 from apportion.sim.scenario import Scenario
 from apportion.sim.sink import Sink
 from apportion.sim.world import Story
@@ -140,6 +152,14 @@ class Worker(Application):
         topics = yield from self._existing(self.topics)
         return {topic.name: topic for topic in topics}
 
+    def _share(self) -> Story:
+        """As the Spark source asks: a classic member may be in a KIP-848 group, while that changes over."""
+        if self.speaks_classic:
+            group = yield from described_classic(self)
+            if group.group_state != GONE:
+                return parted(group, (yield from self._subscribed()))
+        return (yield from described(self))
+
     def _noted(self, note: Note) -> Story:
         self.world.say(self.name, note.text)
         return at_once(None)
@@ -177,7 +197,7 @@ ANSWERS: dict[type, Callable[[Worker, Any], Story]] = {
     rule.Commit: lambda worker, ask: commit(worker, ask.offsets, ask.life),
     rule.Starts: lambda worker, ask: offsets_at(worker, ask.places, EARLIEST),
     rule.Ends: lambda worker, ask: offsets_at(worker, ask.places, LATEST),
-    rule.Share: lambda worker, ask: described(worker),
+    rule.Share: lambda worker, ask: worker._share(),
     Note: lambda worker, ask: worker._noted(ask),
 }
 """How each question of the rule is answered here."""
