@@ -368,3 +368,26 @@ def test_a_sync_of_version_5_names_its_protocol(world, missing):
     request = old.sync_request()
     setattr(request, missing, None)
     assert world.send(request, 5).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_static_member_comes_back_in_the_consumer_protocol_and_nobody_notices(world):
+    a, s = classic(world, "a"), classic(world, "s", instance_id="i1")
+    settle(a, s)
+    owned, generation = dict(hands(a, s)), a.generation
+    s.lose()
+    c = consumer(world, "c", instance_id="i1")
+    c.act()
+    a.act()
+    assert (world.group().type_name, c.epoch, a.next) == ("consumer", generation, "beat")
+    assert hands(a, c) == {"a": owned["a"], "c": owned["s"]}
+
+
+def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(world):
+    a, s = classic(world, "a"), classic(world, "s", instance_id="i1")
+    settle(a, s)
+    world.change_topics(topics(foo=6))
+    s.lose()
+    c = consumer(world, "c", instance_id="i1")
+    c.act()
+    settle(a, c)
+    assert sorted(map(len, hands(a, c).values())) == [3, 3]

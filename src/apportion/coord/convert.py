@@ -14,6 +14,7 @@ from apportion.coord.classic import expire as classic_expire
 from apportion.coord.classic import join
 from apportion.coord.classic.state import CONSUMER, ClassicGroup
 from apportion.coord.classic.state import Member as ClassicMember
+from apportion.coord.classic.state import State as ClassicState
 from apportion.coord.classic.vote import elect
 from apportion.coord.config import GroupSettings
 from apportion.coord.incremental import expire
@@ -173,17 +174,28 @@ def with_debts(group: ClassicGroup, heirs: list[Heir], topics: Topics) -> list[H
     return [heir._replace(owes=grouped(debts.get(heir.member.member_id, ()))) for heir in heirs]
 
 
+def gives_everything(heirs: list[Heir], topics: Topics) -> bool:
+    """Every partition of the topics that the heirs subscribe to is one's own, and nobody owes any."""
+    names = sorted(dict.fromkeys(name for heir in heirs for name in heir.subscription.topics))
+    known = [topic for name in names if (topic := topics.named(name)) is not None]
+    wanted = {(topic.id, index) for topic in known for index in range(topic.partitions)}
+    return not any(heir.owes for heir in heirs) and wanted == {place for heir in heirs for place in places(heir.assigned)}
+
+
 def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
     """The group is a consumer group of the same members at the epoch that was its generation; who waited is told to join again.
 
-    Kafka's order: the old group's tombstone; members, epoch; targets and their epoch; what each member has. Which topics the last
-    leader saw, and whether it gave all of them, nobody knows: without a hash of them the joiner's beat makes a new epoch anyway.
+    Kafka's order: the old group's tombstone; members, epoch; targets and their epoch; what each member has. If not everything is
+    given away, or members wait for another generation, the group has no hash of its topics: then the joiner makes a new epoch
+    whoever it is.
     """
     group_id, epoch = group.group_id, group.live.generation
+    is_whole = group.live.state is ClassicState.STABLE and gives_everything(heirs, turn.topics)
     classic_expire.disband(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
     turn.emit_all(records.member(group_id, heir.member.member_id, said_by(heir)) for heir in heirs)
-    turn.emit(records.group_epoch(group_id, epoch, NO_HASH))
+    new = turn.ledger.incremental(group_id)
+    turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
     for heir in heirs:
         target = [(part.topic_id, part.partitions) for part in heir.assigned]
         turn.emit(records.target(group_id, heir.member.member_id, target))
@@ -197,7 +209,7 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
             partitions_pending_revocation=heir.owes,
         )
         turn.emit(records.current(group_id, heir.member.member_id, value))
-    expire.revive(turn, turn.ledger.incremental(group_id))
+    expire.revive(turn, new)
     turn.note("info", f"group {group_id} has become a consumer group of {len(heirs)} classic members at epoch {epoch}")
 
 
