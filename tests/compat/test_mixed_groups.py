@@ -1,8 +1,11 @@
-"""One cooperative-sticky group of members that different people wrote, whoever of them leads it."""
+"""One group of members that different people wrote: cooperative-sticky whoever leads it, and of both protocols at once."""
+
+import random
 
 import pytest
+from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import classic
+from tests.compat.java.jvm import classic, modern
 from tests.compat.java.stage import Stage
 from tests.compat.java.story import all_read, quarrels, settled, timeline, unexplained_repeats, until
 from tests.compat.java.threads import joined, librdkafka, ours
@@ -23,12 +26,12 @@ def join(stage, bootstrap, resident, tmp_path):
     """`join(kind)` is one more member of that kind; all have left at the end."""
     everybody = []
 
-    def another(kind):
-        name = f"{kind} {len(everybody)}"
+    def another(kind, protocol="classic"):
+        name = f"{kind} {protocol} {len(everybody)}"
         if kind == "java":
-            member = stage.join(resident, name, classic("cooperative-sticky"))
+            member = stage.join(resident, name, modern() if protocol == "consumer" else classic("cooperative-sticky"))
         else:
-            member = joined(THREADS[kind], name, tmp_path, bootstrap, stage.group, stage.topic)
+            member = joined(THREADS[kind], name, tmp_path, bootstrap, stage.group, stage.topic, protocol)
         everybody.append(member)
         return member
 
@@ -68,6 +71,27 @@ def test_members_of_all_kinds_share_keep_and_read_everything(stage, join, leads)
     assert quarrels(everybody) == []
     assert unexplained_repeats(everybody) == []
     assert [each for each in timeline(everybody) if each["event"] == "lost"] == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_members_of_all_kinds_and_both_protocols_come_and_go_at_random(stage, join, seed):
+    chance = random.Random(seed)
+    flow = stage.flow(pause_ms=5)
+    present, everybody, protocols = [], [], set()
+    for _ in range(20):
+        for _ in range(chance.randint(1, 3)):  # faster than the group can settle
+            if len(present) > 1 and chance.random() < len(present) / 8:
+                present.pop(chance.randrange(len(present))).leave()
+            else:
+                protocol = chance.choice(("classic", "consumer"))
+                present.append(join(chance.choice(KINDS), protocol))
+                everybody.append(present[-1])
+        settled(stage.partitions, *present)
+        protocols.add(stage.described()[0])
+    all_read(flow.leave().records, everybody)
+    assert quarrels(everybody) == []
+    assert unexplained_repeats(everybody) == []
+    assert protocols == {ConsumerGroupType.CLASSIC, ConsumerGroupType.CONSUMER}
 
 
 def owned_by(members):

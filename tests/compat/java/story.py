@@ -105,19 +105,23 @@ def timeline(actors):
 
 
 def quarrels(actors):
-    """The moments at which two owned the same partition: (partition, who had it, who got it)."""
-    owner, found = {}, []
+    """The moments at which two owned the same partition: (partition, who had it, who got it).
+
+    Who is told later that it has lost the partition did not own it any more: the group had put it out, and may not wait for it.
+    """
+    owner, found = {}, {}
     for each in timeline(actors):
-        if each["event"] in GIVING:
-            for name in each["partitions"]:
-                if owner.get(name) == each["name"]:
-                    del owner[name]
-        elif each["event"] == "assigned":
-            found += [
-                (name, owner[name], each["name"]) for name in each["partitions"] if owner.get(name, each["name"]) != each["name"]
-            ]
-            owner |= dict.fromkeys(each["partitions"], each["name"])
-    return found
+        for name in each.get("partitions", ()):
+            mine = owner.get(name) == each["name"]
+            if each["event"] in GIVING and mine:
+                del owner[name]
+            elif each["event"] == "lost":
+                found.pop((name, each["name"]), None)
+            elif each["event"] == "assigned":
+                if name in owner and not mine:
+                    found[name, owner[name]] = each["name"]
+                owner[name] = each["name"]
+    return [(*key, other) for key, other in found.items()]
 
 
 def vacancies_ms(actors, since=0, to=float("inf")):

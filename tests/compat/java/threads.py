@@ -64,16 +64,20 @@ def joined(work, name, directory, *arguments):
     return Actor(name, directory / f"{name}.jsonl", told.stop.set)
 
 
-def librdkafka(told, bootstrap, group, topic):
-    """A member of a cooperative-sticky group by confluent-kafka; it commits after every poll and before it gives anything up."""
+def librdkafka(told, bootstrap, group, topic, protocol):
+    """A member by confluent-kafka, cooperative-sticky if classic; it commits after every poll and before it gives anything up."""
+    classic = {
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+    }
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "client.id": told.name,
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "group.protocol": protocol,
+            **(classic if protocol == "classic" else {}),
             "topic.metadata.refresh.interval.ms": METADATA_MS,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -116,8 +120,14 @@ def librdkafka(told, bootstrap, group, topic):
     consumer.close()
 
 
-def ours(told, bootstrap, group, topic):
-    """A member of a cooperative-sticky group by apportion.Consumer; it commits after every poll and before it gives anything up."""
+def ours(told, bootstrap, group, topic, protocol):
+    """A member by apportion.Consumer, cooperative-sticky if classic; it commits as `librdkafka` does."""
+    classic = {
+        "partition_assignment_strategy": ("cooperative-sticky",),
+        "session_timeout_ms": SESSION_MS,
+        "heartbeat_interval_ms": HEARTBEAT_MS,
+        "metadata_max_age_ms": METADATA_MS,
+    }
     uncommitted = {}
 
     def commit():
@@ -145,11 +155,8 @@ def ours(told, bootstrap, group, topic):
         group,
         topics=[topic],
         client_id=told.name,
-        group_protocol="classic",
-        partition_assignment_strategy=("cooperative-sticky",),
-        session_timeout_ms=SESSION_MS,
-        heartbeat_interval_ms=HEARTBEAT_MS,
-        metadata_max_age_ms=METADATA_MS,
+        group_protocol=protocol,
+        **(classic if protocol == "classic" else {}),
         auto_offset_reset="earliest",
         on_assigned=lambda places: told.given([f"{each.topic}-{each.partition}" for each in places]),
         on_revoked=given_up("revoked"),
