@@ -15,6 +15,7 @@ from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Fetch
 
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
+DELAY, DELAY_MS = "group.initial.rebalance.delay.ms", 1_000
 SESSION_MS = 1_000
 BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
@@ -136,34 +137,80 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
         exchange(sides, Leave(group, tuple((f"{letter}1", None) for letter in "abcdefg")))
 
 
-def test_groups_are_the_same_after_both_brokers_have_started_again(jars, tmp_path):
-    settings = {name: str(value) for name, value in ALIKE.items()}
-    with RealKafka(jars, tmp_path / "kafka", settings) as kafka:
-        broker = EmbeddedBroker(tmp_path / "apportion", **ALIKE)
+def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka(sides):
+    group = f"twice-{time.time_ns()}"
+    assemble(sides, group, ((RANGE,), (RANGE,)))
+    for letter in "ab":
+        both(sides, Sync(group, letter, 2, version=2))
+    assert both(sides, joining(group, "a"))["answer"] == "parked"
+    codes = []
+    for again in (joining(group, "x", member_id="a1"), joining(group, "b"), Sync(group, "b", 3, version=2)):
+        codes.append([said["late"].get("a", {}).get("code") for said in exchange(sides, again)])
+    again = Sync(group, "y", 3, version=2, member_id="b1")
+    codes.append([said["late"].get("b", {}).get("code") for said in exchange(sides, again)])
+    assert codes == [[27, None], [None, None], [None, None], [27, None]]
+    given = (("a1", b"one"), ("b1", b"two"))
+    ours, theirs = (said["late"]["y"]["assignment"] for said in exchange(sides, Sync(group, "z", 3, given, 2, "a1")))
+    assert (ours, theirs) == (b"two", b"two")
+
+
+@pytest.fixture(scope="module")
+def restarted(jars, tmp_path_factory):
+    """Both brokers after a start, and the authors of the scripts that were played before, with what each side knew then.
+
+    From that start on groups that are empty wait for more members.
+    """
+    place = tmp_path_factory.mktemp("restarted")
+    with RealKafka(jars, place / "kafka", {name: str(value) for name, value in ALIKE.items()}) as kafka:
+        broker = EmbeddedBroker(place / "apportion", **ALIKE)
         sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in sides:
             side.prepare()
         make_pool(*sides)
         known = {}
-        for seed in range(60):
+        for seed in range(30):
             author = ClassicScript(seed, "restart")
-            if play_waiting(seed, 20, author, sides, INTENDED).disagreements == []:
+            if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
                 known[author] = [(side.ids, side.labels, side.beliefs) for side in sides]
         kafka.kill()
         broker.close()
+        properties = place / "kafka" / "server.properties"
+        properties.write_text(properties.read_text() + f"{DELAY}={DELAY_MS}\n")
         kafka.start()
-        with EmbeddedBroker(tmp_path / "apportion", **ALIKE) as again:
+        with EmbeddedBroker(place / "apportion", **ALIKE | {DELAY: DELAY_MS}) as again:
             sides[0].bootstrap = again.bootstrap
             for side in sides:
                 side.close()
                 side.prepare()
-            for author, remembered in known.items():
-                for side, ids_and_beliefs in zip(sides, remembered, strict=True):
-                    side.ids, side.labels, side.beliefs = ids_and_beliefs
-                go_on(sides, author)
+            yield sides, known
             for side in sides:
                 side.close()
-    assert len(known) > 40
+
+
+def test_groups_are_the_same_after_both_brokers_have_started_again(restarted):
+    sides, known = restarted
+    for author, remembered in known.items():
+        for side, ids_and_beliefs in zip(sides, remembered, strict=True):
+            side.ids, side.labels, side.beliefs = ids_and_beliefs
+        go_on(sides, author)
+    assert len(known) > 20
+
+
+def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(restarted):
+    sides, _ = restarted
+    group = f"delay-{time.time_ns()}"
+    for side in sides:
+        side.begin()
+    for letter in "abc":
+        assert both(sides, joining(group, letter))["answer"] == "parked"
+    late = [{}, {}]
+    until = time.monotonic() + 30
+    while [len(each) for each in late] != [3, 3]:
+        assert time.monotonic() < until
+        for heard, said in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
+            heard |= said["late"]
+    assert late[0] == late[1]
+    assert {(each["generation"], each["leader"]) for each in late[0].values()} == {(1, "a1")}
 
 
 def go_on(sides, author):

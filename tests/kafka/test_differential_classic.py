@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from apportion.coord import consumer_classic, convert
+from apportion.coord.classic import join
+from apportion.coord.classic.state import ClassicGroup
 from apportion.server.embedded import EmbeddedBroker
-from tests.kafka.differential.classic_intended import INTENDED
+from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
 from tests.kafka.differential.classic_play import play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
 from tests.kafka.differential.compare import make_pool
@@ -65,6 +68,29 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
     print(f"{len(seeds)} {kind} scripts, {steps} steps, {seconds:.0f} s, {len(unsteady) - len(reports)} only once in disagreement")
     assert reports == [], "\n\n".join(reports)
     assert len(unsteady) <= 1 + len(seeds) // 50, "\n\n".join(unsteady)
+    stale = [row.name for row in {"classic": CLASSIC, "mixed": MIXED}[kind] if not row.seen]
+    assert len(seeds) < 100 or stale == [], f"differences that were not seen any more: {stale}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "name", "instead"),
+    [
+        ("classic", join, "is_answered", lambda *facts: True),
+        ("classic", ClassicGroup, "check_generation", lambda group, generation: None),
+        ("classic", ClassicGroup, "subscribes_to", lambda group, topic: False),
+        ("mixed", consumer_classic, "must_rejoin", lambda turn, group, member: False),
+        ("mixed", convert, "may_downgrade", lambda settings, stayers: False),
+    ],
+)
+def test_a_rule_that_is_switched_off_is_found(sides, monkeypatch, kind, place, name, instead):
+    monkeypatch.setattr(place, name, instead)
+    for seed in range(SCRIPTS):
+        author = AUTHORS[kind](seed, f"{name}-{time.time_ns()}", sides[1])
+        played = play_waiting(seed, LENGTH, author, sides, INTENDED)
+        if played.disagreements:
+            break
+    assert "the brokers disagree after" in played.report()
+    assert played.disagreements != []
 
 
 def test_every_intended_difference_is_told_to_users():
