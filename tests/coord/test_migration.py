@@ -391,3 +391,11 @@ def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(world):
     c.act()
     settle(a, c)
     assert sorted(map(len, hands(a, c).values())) == [3, 3]
+
+
+def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):
+    nothing = consumer_protocol.encode(ConsumerProtocolSubscription(topics=()))
+    joined = join_as(world, "a", [("range", nothing)])
+    sync_as(world, joined, given(None, 0, 1, 2, 3))
+    assert world.join("c", ()).member_epoch == joined.generation_id + 1
+    assert world.group().saved.members[joined.member_id].target.tolist() == []

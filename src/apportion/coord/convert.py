@@ -48,7 +48,8 @@ DOWNGRADING = ("bidirectional", "downgrade")
 KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """They have no use for user data in an assignment, though librdkafka's leaders write some; what a stranger's means nobody knows."""
 
-NO_HASH = 0
+NO_HASH = -1
+"""What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
 
 Place = tuple[TopicId, int]
 
@@ -175,11 +176,16 @@ def with_debts(group: ClassicGroup, heirs: list[Heir], topics: Topics) -> list[H
 
 
 def gives_everything(heirs: list[Heir], topics: Topics) -> bool:
-    """Every partition of the topics that the heirs subscribe to is one's own, and nobody owes any."""
-    names = sorted(dict.fromkeys(name for heir in heirs for name in heir.subscription.topics))
-    known = [topic for name in names if (topic := topics.named(name)) is not None]
-    wanted = {(topic.id, index) for topic in known for index in range(topic.partitions)}
-    return not any(heir.owes for heir in heirs) and wanted == {place for heir in heirs for place in places(heir.assigned)}
+    """Every partition of the topics that the heirs subscribe to is some subscriber's own, nobody has more, and nobody owes any."""
+    wanted: dict[Place, None] = {}
+    given: dict[Place, None] = {}
+    for heir in heirs:
+        wishes = [topic for name in heir.subscription.topics if (topic := topics.named(name)) is not None]
+        wanted |= {(topic.id, index): None for topic in wishes for index in range(topic.partitions)}
+        given |= dict.fromkeys(places(heir.assigned))
+        if heir.owes or any(part.topic_id not in [topic.id for topic in wishes] for part in heir.assigned):
+            return False
+    return wanted.keys() == given.keys()
 
 
 def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
