@@ -39,7 +39,7 @@ CLASSIC = [
 MIXED = [
     Intended(
         "the epoch when a static classic member comes back with the consumer protocol",
-        "Kafka trusts that the last leader gave everything away; here a target is computed whenever a group is upgraded.",
+        "Kafka trusts that the last leader gave everything away; here a target is computed if not, or if members wait.",
         is_upgrade_by_successor,
         ends_script=True,
     ),
