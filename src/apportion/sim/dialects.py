@@ -23,14 +23,19 @@ class Dialect(NamedTuple):
 MODERN = Dialect(CONSUMER)
 COOPERATIVE = Dialect(CLASSIC, ("cooperative-sticky",))
 ON_ITS_WAY = Dialect(CLASSIC, ("cooperative-sticky", "range"))
+SETTING_OUT = Dialect(CLASSIC, ("range", "cooperative-sticky"))
 STYLES = (
     (COOPERATIVE,),
     (COOPERATIVE, ON_ITS_WAY),
-    (ON_ITS_WAY, Dialect(CLASSIC, ("range",))),
+    (SETTING_OUT, Dialect(CLASSIC, ("range",))),
     (Dialect(CLASSIC, ("roundrobin",)),),
     (Dialect(CLASSIC, ("sticky",)),),
 )
-"""What the classic members of one group may offer: any of one row."""
+"""What the classic members of one group may offer: any of one row, in which the group always chooses the same.
+
+For after a restart a coordinator knows of each member only what it said in the chosen protocol, as in Kafka: who does not speak that
+one is refused until the others have joined again.
+"""
 
 
 class Dialects(NamedTuple):
