@@ -158,7 +158,7 @@ class GroupWorld:
     def adopts(self, actor):
         """The owner does what it is asked for."""
         view = actor.view
-        if view.target is not None and view.target != view.owned:
+        if actor.left is None and view.target is not None and view.target != view.owned:
             self.tell(actor, Adopted(view.lives, view.target))
             actor.uses = actor.view.owned
 
@@ -196,6 +196,13 @@ class GroupWorld:
         while any(whose is actor for whose, _, _ in self.mail):
             self.deliver_to(actor)
             if adopts:
+                self.adopts(actor)
+
+    def deliver_all(self, quick):
+        """Everything has arrived, and what it brought about; only the quick ones' owners have done anything."""
+        while self.mail:
+            self.deliver(0)
+            for actor in quick:
                 self.adopts(actor)
 
     def lose(self, index):
@@ -267,10 +274,7 @@ class GroupWorld:
         until_ms = self.mono_ms + within_ms
         while not self.is_settled():
             assert self.mono_ms < until_ms, [(actor.name, actor.view, actor.flight) for actor in self.alive()]
-            while self.mail:
-                self.deliver(0)
-                for actor in self.alive():
-                    self.adopts(actor)
+            self.deliver_all(quick=self.alive())
             self.wait(250)
 
     def is_settled(self):

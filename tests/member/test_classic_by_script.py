@@ -271,6 +271,18 @@ def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id():
     assert member.step(Adopted(1, (P0,)), at(3_020)) == []
 
 
+def test_the_word_of_an_earlier_life_changes_nothing():
+    member = in_group(eager(), 0)
+    member.step(Tick(), at(3_000))
+    member.step(Answered(6, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_010))
+    member.step(Answered(7, joined(2)), at(3_020))
+    member.step(Answered(8, synced(0)), at(3_020))
+    member.step(Known(9, (SEEN,)), at(3_020))
+    before = member.view()
+    assert member.step(Adopted(1, (P0,)), at(3_030)) == []
+    assert member.view() == before == View("m", 2, State.RECONCILING, 2, (P0,), (), 3_020, None)
+
+
 def test_a_join_that_was_forgotten_begins_again_after_a_pause():
     member = eager()
     member.step(Subscribe(("t",)), at(0))

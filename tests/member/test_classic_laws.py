@@ -11,17 +11,19 @@ NAMES = ("a", "b", "c")
 who = st.sampled_from(NAMES)
 ONWARDS = [
     st.tuples(st.just("deliver"), st.integers(0, 7)),
-    st.tuples(st.sampled_from(["hear", "run", "run and adopt", "adopt", "dawdle"]), who),
+    st.tuples(st.sampled_from(["run", "run and adopt", "adopt"]), who),
+    st.tuples(st.sampled_from(["hear", "dawdle"]), who),
     st.tuples(st.just("wait"), st.sampled_from([10, 3_000])),
-    st.tuples(st.just("deliver all"), st.none()),
+    st.tuples(st.sampled_from(["deliver all", "beat"]), st.sampled_from(["", "a", "b", "c", "ab", "bc", "abc"])),
 ]
+CHANGES = [st.tuples(st.sampled_from(["join", "join", "leave"]), who)]
 BACKWARDS = [
     st.tuples(st.just("wait"), st.sampled_from([500, SESSION_MS, REBALANCE_MS])),
     st.tuples(st.just("lose"), st.integers(0, 7)),
-    st.tuples(st.sampled_from(["cut", "leave", "join"]), who),
+    st.tuples(st.just("cut"), who),
     st.tuples(st.sampled_from(["crash", "grow"]), st.none()),
 ]
-happenings = st.lists(st.one_of(*ONWARDS * 3, *BACKWARDS), min_size=10, max_size=60)
+happenings = st.lists(st.one_of(*ONWARDS * 3, *CHANGES * 2, *BACKWARDS), min_size=20, max_size=100)
 
 
 def play(history, kinds):
@@ -35,9 +37,9 @@ def play(history, kinds):
         match what:
             case "deliver" if world.mail:
                 world.deliver(with_)
-            case "deliver all":
-                for _ in range(len(world.mail)):
-                    world.deliver(0)
+            case "deliver all" | "beat":
+                world.wait(3_000 if what == "beat" else 0)
+                world.deliver_all(quick=[world.actors[name] for name in with_ if name in world.actors])
             case "hear" if actor:
                 world.deliver_to(actor)
             case "run" | "run and adopt" if actor:
@@ -114,3 +116,42 @@ def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever
     assert (other.view.state, len(other.uses)) == (State.JOINING, 0) or len(other.uses) in (2, 4)
     world.settle()
     assert sizes(world) == [2, 2]
+
+
+def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else():
+    world = GroupWorld(t=3)
+    leader = world.joins("a", "cooperative-sticky")
+    world.settle()
+    slow = world.joins("b", "cooperative-sticky")
+    while not slow.view.target:
+        world.deliver_all(quick=[leader])
+        world.wait(500)
+    world.joins("c", "cooperative-sticky")
+    while slow.view.state is not State.JOINING:
+        world.wait(500)
+        world.deliver_to(slow)
+    for _ in range(10):  # all but the slow one hear of the next generation
+        while heard := [index for index, (whose, what, _) in enumerate(world.mail) if whose is not slow or what == "ask"]:
+            world.deliver(heard[0])
+            for actor in (leader, world.actors["c"]):
+                world.adopts(actor)
+        world.wait(500)
+    assert slow.view.state is State.JOINING
+    world.adopts(slow)
+    assert slow.uses == slow.view.target != ()
+    world.settle()
+    assert sizes(world) == [1, 1, 1]
+
+
+def test_what_was_offered_and_taken_back_cannot_be_used():
+    world = GroupWorld(t=3)
+    slow = world.joins("a", "cooperative-sticky")
+    world.deliver_all(quick=[])
+    world.dawdles(slow)  # it looks
+    other = world.joins("b", "cooperative-sticky")
+    for _ in range(4):
+        world.wait(3_000)
+        world.deliver_all(quick=[other])
+    world.dawdles(slow)  # it does what it saw
+    world.settle()
+    assert sizes(world) == [1, 2]
