@@ -6,7 +6,7 @@ downgraded when the last one goes. Either is a list of records in one append wit
 the new one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from apportion.coord import consumer, consumer_classic, records
@@ -28,6 +28,7 @@ from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import TopicId, Topics
 from apportion.wire import consumer_protocol
+from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from apportion.wire.messages.group_records import (
@@ -48,6 +49,7 @@ DOWNGRADING = ("bidirectional", "downgrade")
 KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """They have no use for user data in an assignment, though librdkafka's leaders write some; what a stranger's means nobody knows."""
 
+NOTHING = consumer_protocol.encode(ConsumerProtocolAssignment())
 NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
 
@@ -69,8 +71,8 @@ def beat_classic(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
         classic_expire.disband(turn, group, Code.REBALANCE_IN_PROGRESS)
         turn.emit_all(group.tombstones())
     else:
-        check_upgrade(group, ask.body.member_id, turn.settings)
-        upgrade(turn, group, heirs_of(group, turn.topics))
+        check_upgrade(turn, group, ask.body.member_id)
+        upgrade(turn, group, heirs_of(turn, group))
     consumer.beat(turn, ask)
 
 
@@ -103,58 +105,61 @@ class Heir(NamedTuple):
     owes: tuple[TopicPartitions, ...] = ()
 
 
-def check_upgrade(group: ClassicGroup, joiner_id: str, settings: GroupSettings) -> None:
+def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
     """Refuses what must stay a classic group. Errors: GROUP_ID_NOT_FOUND; GROUP_MAX_SIZE_REACHED if the joiner has no place."""
-    limit, size = settings.group_consumer_max_size, len(group.live.members)
+    settings, size = turn.settings, len(group.live.members)
+    limit = settings.group_consumer_max_size
     if settings.group_consumer_migration_policy not in UPGRADING:
-        raise cannot_upgrade(group, f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.")
+        raise cannot_upgrade(turn, group, f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.")
     if group.live.protocol_type != CONSUMER:
-        raise cannot_upgrade(group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
+        raise cannot_upgrade(turn, group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
     if size > limit:
-        raise cannot_upgrade(group, f"it has more than {limit} members.")
+        raise cannot_upgrade(turn, group, f"it has more than {limit} members.")
     if size == limit and joiner_id not in group.live.members:
         raise full_group(group.group_id, limit)
 
 
-def cannot_upgrade(group: ClassicGroup, why: str) -> Refused:
-    """The refusal of a member whose protocol the group cannot learn."""
+def cannot_upgrade(turn: Turn, group: ClassicGroup, why: str) -> Refused:
+    """The refusal of a member whose protocol the group cannot learn; few clients show why, so the process's log does."""
+    turn.note("warning", f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}")
     return Refused(Code.GROUP_ID_NOT_FOUND, f"Classic group {group.group_id} cannot become a consumer group: {why}")
 
 
-def heirs_of(group: ClassicGroup, topics: Topics) -> list[Heir]:
+def heirs_of(turn: Turn, group: ClassicGroup) -> list[Heir]:
     """Every member, with all that it may be using: its last assignment, and what it owes.
 
     The protocol that all would elect stands first, for it is what they believe in. Errors: GROUP_ID_NOT_FOUND for bytes that
     cannot be read, for a partition that two members have, and for a custom assignor's user data, which no member would see again.
     """
     name = group.live.elected()
+    given = last_assignments(group)
     heirs: list[Heir] = []
     for member in group.live.members.values():
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_protocol.decode(ConsumerProtocolSubscription, protocols[0][1])
-            assigned = last_assignment(group, member)
+            assigned = consumer_protocol.decode(ConsumerProtocolAssignment, given.get(member.member_id) or NOTHING)[1]
         except DecodeError as error:
-            raise cannot_upgrade(group, f"what member {member.member_id} has is malformed: {error}") from error
+            raise cannot_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}") from error
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
-            raise cannot_upgrade(group, f"its custom assignor {name} gives user data to {member.member_id}.")
+            raise cannot_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
         known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
-        parts = grouped(dict.fromkeys(places(consumer_classic.parts(assigned.assigned_partitions, topics))))
+        parts = grouped(dict.fromkeys(places(consumer_classic.parts(assigned.assigned_partitions, turn.topics))))
         heirs.append(Heir(member, known, subscription, parts))
-    return with_debts(group, heirs, topics)
+    return with_debts(turn, group, heirs)
 
 
-def last_assignment(group: ClassicGroup, member: ClassicMember) -> ConsumerProtocolAssignment:
-    """What the log says that the member, or whoever had its instance's place before it, was given."""
+def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
+    """What the log says that each member, or whoever had its instance's place before it, was given."""
     saved = () if group.saved is None else group.saved.members
-    seats = [each for each in saved if each.member_id == member.member_id]
-    seats += [each for each in saved if each.group_instance_id is not None and each.group_instance_id == member.instance_id]
-    if not seats or not seats[0].assignment:
-        return ConsumerProtocolAssignment()
-    return consumer_protocol.decode(ConsumerProtocolAssignment, seats[0].assignment)[1]
+    instances = group.live.instances
+    static = (
+        (instances.get(each.group_instance_id or ""), each.assignment) for each in saved if each.group_instance_id is not None
+    )
+    return {who: given for who, given in static if who is not None} | {each.member_id: each.assignment for each in saved}
 
 
-def with_debts(group: ClassicGroup, heirs: list[Heir], topics: Topics) -> list[Heir]:
+def with_debts(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> list[Heir]:
     """The heirs with what they owe: what they said that they own and what no assignment gives to anybody.
 
     An assignment has taken it away, but the member may not have heard of that. Of two that say so, the one that said it of the
@@ -164,11 +169,11 @@ def with_debts(group: ClassicGroup, heirs: list[Heir], topics: Topics) -> list[H
     for heir in heirs:
         for place in places(heir.assigned):
             if place in holders:
-                raise cannot_upgrade(group, f"{holders[place]} and {heir.member.member_id} have one partition.")
+                raise cannot_upgrade(turn, group, f"{holders[place]} and {heir.member.member_id} have one partition.")
             holders[place] = heir.member.member_id
     debts: dict[str, list[Place]] = {}
     for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
-        for place in places(consumer_classic.parts(heir.subscription.owned_partitions, topics)):
+        for place in places(consumer_classic.parts(heir.subscription.owned_partitions, turn.topics)):
             if place not in holders:
                 holders[place] = heir.member.member_id
                 debts.setdefault(heir.member.member_id, []).append(place)
@@ -177,15 +182,16 @@ def with_debts(group: ClassicGroup, heirs: list[Heir], topics: Topics) -> list[H
 
 def gives_everything(heirs: list[Heir], topics: Topics) -> bool:
     """Every partition of the topics that the heirs subscribe to is some subscriber's own, nobody has more, and nobody owes any."""
-    wanted: dict[Place, None] = {}
-    given: dict[Place, None] = {}
+    wanted: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
     for heir in heirs:
-        wishes = [topic for name in heir.subscription.topics if (topic := topics.named(name)) is not None]
-        wanted |= {(topic.id, index): None for topic in wishes for index in range(topic.partitions)}
-        given |= dict.fromkeys(places(heir.assigned))
-        if heir.owes or any(part.topic_id not in [topic.id for topic in wishes] for part in heir.assigned):
+        wishes = {topic.id: topic.partitions for name in heir.subscription.topics if (topic := topics.named(name)) is not None}
+        if heir.owes or any(part.topic_id not in wishes for part in heir.assigned):
             return False
-    return wanted.keys() == given.keys()
+        for topic_id, partitions in wishes.items():
+            wanted.setdefault(topic_id, partitions)
+        for part in heir.assigned:
+            wanted[part.topic_id] -= len(part.partitions)
+    return not any(wanted.values())
 
 
 def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
