@@ -95,6 +95,21 @@ def test_a_second_member_with_the_same_instance_id_fences_the_first(bootstrap, r
     second.leave()
 
 
+def test_an_admin_removes_a_static_member_that_has_gone(bootstrap, resident):
+    stage = Stage(bootstrap, resident, 4)
+    one, two = (
+        stage.join(resident, each, classic("range", session_timeout_ms=60_000, group_instance_id=each)) for each in ("a", "b")
+    )
+    settled(stage.partitions, one, two)
+    two.leave()
+    assert stage.described() == (ConsumerGroupType.CLASSIC, "STABLE", 2), "its place is kept"
+    stage.remove("b")
+    settled(stage.partitions, one)
+    one.leave()
+    stage.remove("a")
+    assert stage.described() == (ConsumerGroupType.CLASSIC, "EMPTY", 0)
+
+
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_members_go_on_in_their_generation_after_the_broker_was_killed(broker, resident, assignor):
     stage = Stage(broker.bootstrap, resident, 4)

@@ -15,6 +15,9 @@ import java.util.Properties;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.Future;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.MemberToRemove;
+import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -30,7 +33,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Consumers and producers of Kafka's own client, a thread each, that do what JSON lines on stdin say and tell on stdout what happens.
  *
- * <p>Asked: {"do": "join", name, topics, config}, {"do": "produce", name, topic, count, pause_ms, config}, {"do": "leave", name}.
+ * <p>Asked: {"do": "join", name, topics, config}, {"do": "produce", name, topic, count, pause_ms, config}, {"do": "leave", name},
+ * {"do": "remove", name, group, instance, config}: that static member, which need not be there to leave.
  * Told: {"name", "at" (ms), "event", ...}; the events are assigned, revoked and lost (partitions, owned, generation), read and
  * produced (records), committed (offsets), refused (why), failed (why) and closed. The end of stdin is the end of everybody.
  */
@@ -49,6 +53,7 @@ public final class Members {
             switch (order.get("do").asText()) {
                 case "join" -> actors.put(name, started(new Reader(name, order)));
                 case "produce" -> actors.put(name, started(new Writer(name, order)));
+                case "remove" -> actors.put(name, started(new Remover(name, order)));
                 case "leave" -> actors.get(name).stopping = true;
                 default -> throw new IllegalArgumentException(line);
             }
@@ -217,6 +222,26 @@ public final class Members {
                     records.add(List.of(each.get().topic(), each.get().partition(), each.get().offset()));
                 }
                 say("produced", Map.of("records", records));
+            }
+        }
+    }
+
+    /** An admin who takes a static member out of its group. */
+    private static final class Remover extends Actor {
+        private final String group;
+        private final String instance;
+
+        Remover(String name, JsonNode order) {
+            super(name, order);
+            group = order.get("group").asText();
+            instance = order.get("instance").asText();
+        }
+
+        @Override
+        void work() throws Exception {
+            try (Admin admin = Admin.create(config)) {
+                var options = new RemoveMembersFromConsumerGroupOptions(List.of(new MemberToRemove(instance)));
+                admin.removeMembersFromConsumerGroup(group, options).all().get();
             }
         }
     }

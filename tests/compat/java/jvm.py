@@ -82,6 +82,11 @@ class Jvm:
         fixed = {"bootstrap.servers": bootstrap, "client.id": name, "linger.ms": 1}
         return self._actor(name, {"do": "produce", "topic": topic, "count": count, "pause_ms": pause_ms, "config": fixed})
 
+    def remove(self, name, bootstrap, group, instance):
+        """An admin that takes a static member out of its group, whether it is there or not."""
+        order = {"do": "remove", "group": group, "instance": instance, "config": {"bootstrap.servers": bootstrap}}
+        return self._actor(name, order)
+
     def _actor(self, name, order):
         actor = Actor(name, self.path, lambda: self._tell({"do": "leave", "name": name}))
         self._tell({**order, "name": name})

@@ -38,6 +38,11 @@ class Stage:
         """A producer that goes on until it is told to leave; then it has `records`."""
         return self._resident.produce(f"{self.group} flow", self._bootstrap, self.topic, -1, pause_ms)
 
+    def remove(self, instance):
+        """Java's admin has taken the static member out of the group."""
+        admin = self._resident.remove(f"{self.group} remover of {instance}", self._bootstrap, self.group, instance)
+        until(lambda: admin.told("closed"), f"{instance} is removed")
+
     def grow(self, partitions):
         """The topic has so many partitions."""
         self.admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result(20)
