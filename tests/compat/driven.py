@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 DEADLINE_S = 30
 SESSION_MS = 4000
+STATIC_SESSION_MS = 20_000  # longer than any restart takes
 
 
 class Stage:
@@ -30,7 +31,7 @@ class Stage:
             "name": name,
             "strategy": strategy,
             "instance": instance,
-            "session_ms": SESSION_MS,
+            "session_ms": STATIC_SESSION_MS if instance else SESSION_MS,
             "heartbeat_ms": 300,
         }
         self.clients.append(Client(self, [*command, json.dumps(wish)], name))

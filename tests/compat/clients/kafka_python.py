@@ -9,6 +9,9 @@ from lines import READ_S, play
 from apportion.adapters import kafka_python as adapted
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
+JOIN_S = 5
+"""How long a poll may last while it joins. What a join brings when its poll has ended, 3.0.12 forgets, and joins again or never."""
+
 ASSIGNORS = {
     **{
         kind.name: (KafkaConsumer, kind)
@@ -49,9 +52,7 @@ class Client(ConsumerRebalanceListener):
             enable_auto_commit=False,
         )
         self.consumer.subscribe([self.wish["topic"]], listener=self)
-        # A leader that joins before it knows the topic joins again when it does, and 3.0.12 forgets what that join gave it if a
-        # poll ends meanwhile.
-        self.consumer.partitions_for_topic(self.wish["topic"])
+        self.consumer.partitions_for_topic(self.wish["topic"])  # a leader that does not know it yet would soon join again
 
     def on_partitions_assigned(self, assigned):
         self.share.given(place.partition for place in assigned)
@@ -63,7 +64,7 @@ class Client(ConsumerRebalanceListener):
         self.share.taken(place.partition for place in lost)
 
     def read(self):
-        found = self.consumer.poll(timeout_ms=READ_S * 1000)
+        found = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
         return [(record.partition, record.offset) for records in found.values() for record in records]
 
     def commit(self, places):
