@@ -161,12 +161,11 @@ class Mixed(RuleBasedStateMachine):
 
         A classic group does not notice what a static member wants that took another's place, so those say it once more.
         """
-        for client in self.clients:
-            if client.is_classic and client.instance_id and client.next == "beat":
-                client.next = "join"
-        for _ in range(16):
+        for number in range(20):
             self.wait(SESSION_MS // 4)
             for client in self.clients:
+                if number == 4 and client.is_classic and client.instance_id and client.next == "beat":
+                    client.next = "join"
                 client.act()
         if not self.clients:
             return
