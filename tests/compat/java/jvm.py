@@ -37,7 +37,7 @@ def classpath_in(directory):
     compiler = Path(java_program()).with_name("javac")
     compiler = str(compiler) if compiler.exists() else shutil.which("javac")
     if not compiler:
-        raise KafkaMissing("javac is not on the PATH; it compiles the Java members.")
+        raise KafkaMissing("javac is neither beside java nor on the PATH (a JDK has it); it compiles the Java members.")
     jars = f"{jars_of(POM).resolve()}/*"
     done = subprocess.run([compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
