@@ -7,9 +7,10 @@ import pytest
 from apportion.sim import broker
 from apportion.sim.fleet import Draw
 from apportion.sim.play import play
+from apportion.sim.scenario import PROTOCOLS
 from apportion.store.log import Log
 
-SEEDS = range(40)
+SEEDS = range(15)
 
 
 @pytest.fixture
@@ -26,7 +27,8 @@ def cleaned(monkeypatch):
     return logs
 
 
-def test_no_law_breaks_while_logs_are_cleaned(cleaned):
-    outcomes = [play(Draw().scenario(seed)) for seed in SEEDS]
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_no_law_breaks_while_logs_are_cleaned(cleaned, protocol):
+    outcomes = [play(Draw(None, {"protocol": protocol}).scenario(seed)) for seed in SEEDS]
     assert [outcome for outcome in outcomes if outcome.broken is not None] == []
     assert len(cleaned) > 5 * len(SEEDS)
