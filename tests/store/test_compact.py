@@ -1,5 +1,7 @@
 """A cleaned log tells the same story in fewer words, also when the power goes in the middle of it."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,10 +182,8 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(story, since_ms, 
     disk.sync(log.unsynced_paths())
     end, wanted = log.next_offset, state(told(log))
     disk.left = at
-    try:
+    with suppress(Dead):
         clean(disk, log, end, since_ms)
-    except Dead:
-        pass
     found = disk.found(tear_bytes, picks)
     for _ in range(2):  # and what a start leaves is found by the next one, though nothing was synced in between
         log = Log.open(found, HERE, LAYOUT)
@@ -228,6 +228,28 @@ def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides():
     clean(disk, log, log.next_offset, since_ms=2)
     assert tombstone not in told(log)
     assert [record.key for record in told(log)].count(b"a") == 0
+
+
+def test_a_batch_covers_no_more_offsets_than_the_format_can_count(monkeypatch):
+    monkeypatch.setattr(compact, "LONGEST_BATCH", 7)
+    disk = MemoryDisk()
+    log = filled(disk, [[(b"a", bytes(90))]] * 40)
+    clean(disk, log, log.next_offset)
+    [cleaned, *_] = log.closed_segments(log.next_offset)
+    spans = [batch.last_offset - batch.base_offset + 1 for batch in cleaned.batches(0)]
+    assert (sum(spans), max(spans)) == (cleaned.next_offset, 8)
+
+
+def test_the_last_offset_is_covered_also_when_its_record_goes(monkeypatch):
+    monkeypatch.setattr(compact, "BATCH_BYTES", 1)
+    disk = MemoryDisk()
+    log = filled(disk, [[(b"a", bytes(300))], [(b"b", None)], [(b"c", bytes(400))], [(b"d", bytes(400))]])
+    ends = [segment.next_offset for segment in log.closed_segments(log.next_offset)]
+    assert ends == [2, 3]
+    for _ in cleaning(log, 2, NOBODY_STANDS):
+        disk.sync(log.unsynced_paths())
+    assert [(each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)] == [(0, 0), (1, 1)]
+    assert [record.offset for record in told(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
 
 
 def test_only_what_is_dirty_makes_a_cleaning_worth_while():
