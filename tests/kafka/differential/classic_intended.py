@@ -2,6 +2,7 @@
 
 from tests.kafka.differential.classic_steps import Leave
 from tests.kafka.differential.compare import Difference, Intended
+from tests.kafka.differential.mixed_scripts import SUCCEEDED, UPGRADED
 
 
 def is_election(seen: Difference) -> bool:
@@ -19,7 +20,12 @@ def is_forgotten_sync(seen: Difference) -> bool:
 
 def is_upgrade_by_successor(seen: Difference) -> bool:
     """One epoch more here, where a static member of a classic group comes back with the consumer protocol."""
-    return seen.path == ("answer", "upgraded by who takes a place", "epoch") and seen.ours == seen.theirs + 1
+    return seen.path == ("answer", UPGRADED, "epoch") and seen.ours == seen.theirs + 1
+
+
+def is_downgrade_by_successor(seen: Difference) -> bool:
+    """One generation more here, where a classic client has taken the place of the last member of the consumer protocol."""
+    return seen.path[:3] == ("answer", SUCCEEDED, "generations") and len(seen.path) == 4 and seen.ours == seen.theirs + 1
 
 
 CLASSIC = [
@@ -41,6 +47,12 @@ MIXED = [
         "the epoch when a static classic member comes back with the consumer protocol",
         "Kafka trusts that the last leader gave everything away; here a target is computed if not, or if members wait.",
         is_upgrade_by_successor,
+        ends_script=True,
+    ),
+    Intended(
+        "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",
+        "Kafka answers that join at once with generation 0, which no sync can name; here it waits for the next generation.",
+        is_downgrade_by_successor,
         ends_script=True,
     ),
 ]

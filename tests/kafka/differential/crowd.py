@@ -14,7 +14,7 @@ from apportion.wire.consumer_protocol import decode, encode
 from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from tests.kafka.differential.classic_author import GONE, Phase
 from tests.kafka.differential.classic_steps import FOREVER_MS, RANGE, Arrive, Join, Knock, Pulse, Rest, Sync
-from tests.kafka.differential.lines import PATIENCE_S, gather
+from tests.kafka.differential.lines import gather
 from tests.kafka.differential.shown import Place, Plain, grouped
 from tests.kafka.differential.steps import TOLD, Beat
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.kafka.differential.side import Side
 
 ROUNDS = 60
+ALONE_S = 0.5
+"""So long an answer is waited for that nobody else can hold up, as far as the clients know."""
 
 
 @dataclass(slots=True)
@@ -123,9 +125,9 @@ class Crowd:
         """The step is asked, and what is answered soon is known; who is alone has nobody to wait for."""
         self.side.play(step)
         self.listen()
-        give_up = time.monotonic() + PATIENCE_S
+        give_up = time.monotonic() + ALONE_S
         others = [each for each in self.clients.values() if each.letter != step.member]
-        is_alone = not self.moderns() and all(each.phase is Phase.OUT for each in others)
+        is_alone = not self.moderns() and all(each.phase in (Phase.OUT, Phase.PENDING) for each in others)
         while is_alone and self.waits(step.member) and time.monotonic() < give_up:
             self.listen()
 
