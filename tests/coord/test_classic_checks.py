@@ -371,3 +371,17 @@ def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is():
     for player.member_id, player.protocols in (("", ()), ("x", (("range", b""),))):
         assert ask(world, player, player.joining()).error_code
     assert (len(world.log), world.group) == (written, None)
+
+
+def test_members_that_allow_no_time_do_not_keep_the_coordinator_busy_while_they_are_away():
+    world, a, b = ClassicWorld(), Player("a"), Player("b")
+    a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
+    seated(world, a)
+    ask(world, b, b.joining())
+    world.ask(b.joining(), 9)
+    world.advance(11)  # "a" was too late for this generation
+    assert world.group.live.generation == 2
+    world.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
+    world.advance(20)
+    assert world.group.state_name() == "PreparingRebalance"
+    assert world.shard.wake_at() - world.mono_ms > 900

@@ -150,6 +150,11 @@ def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code
     assert len(world.log) == before
 
 
+def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(world):
+    assert join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
+    assert join(world, "n", names=[f"b{number}" for number in range(20_000)]).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+
+
 def test_a_full_group_takes_nobody_but_its_members():
     world = MixedWorld(GroupSettings(group_consumer_max_size=1), topics(foo=4))
     ConsumerClient(world, "c", ("foo",)).act()

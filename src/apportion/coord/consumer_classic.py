@@ -72,7 +72,8 @@ def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> N
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.full_group(body.group_id, limit)
     said = (member.said.classic_member_metadata for member in group.saved.members.values())
-    spoken = dict.fromkeys(names_of(classic) for classic in said if classic is not None)
+    ballots = dict.fromkeys(names_of(classic) for classic in said if classic is not None)
+    spoken = [dict.fromkeys(names) for names in ballots]
     names = [protocol.name for protocol in body.protocols]
     if body.protocol_type != CONSUMER or not any(all(name in each for each in spoken) for name in names):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")

@@ -269,7 +269,7 @@ def stayers_of(group: IncrementalGroup) -> list[Stayer]:
 
 def may_downgrade(settings: GroupSettings, stayers: list[Stayer]) -> bool:
     """These members can be a classic group, by the policy, by their number, and by a protocol that all of them speak."""
-    names = [[protocol.name for protocol in stayer.classic.supported_protocols] for stayer in stayers]
+    names = [{protocol.name: None for protocol in stayer.classic.supported_protocols} for stayer in stayers]
     return (
         settings.group_consumer_migration_policy in DOWNGRADING
         and len(stayers) <= settings.group_max_size

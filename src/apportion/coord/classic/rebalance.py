@@ -13,6 +13,7 @@ from apportion.errors import Code
 JOIN = "classic join"
 SYNC = "classic sync"
 """The kinds of deadline of a whole group: everybody must have joined; everybody must have asked for its assignment."""
+LEAST_WAIT_MS = 1_000  # for members that are away
 
 
 def arm_session(turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
@@ -68,7 +69,8 @@ def complete_if_all_here(turn: Turn, group: ClassicGroup) -> None:
 def complete(turn: Turn, group: ClassicGroup) -> None:
     """The group has a new generation of those who joined and of the static members, and each that waits is told.
 
-    Nobody left: the group is empty, and that is saved. Only static members that are away: they have another rebalance timeout.
+    Nobody left: the group is empty, and that is saved. Only static members that are away: they have another rebalance timeout, a
+    second at least, for a member may say that it needs no time at all.
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
@@ -77,7 +79,7 @@ def complete(turn: Turn, group: ClassicGroup) -> None:
     if leader is None or leader.join is None:
         leader = next((each for each in live.members.values() if each.join is not None), None)
         if leader is None and live.members:
-            _arm(turn, JOIN, group, live.rebalance_timeout_ms())
+            _arm(turn, JOIN, group, max(live.rebalance_timeout_ms(), LEAST_WAIT_MS))
             return
         live.leader = None if leader is None else leader.member_id
     live.protocol = None if leader is None else live.elected()
