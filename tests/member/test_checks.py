@@ -92,3 +92,25 @@ def test_a_member_that_is_left_out_still_owns_what_it_had():
 
 def test_one_of_two_claimants_may_keep_what_both_claim():
     check_cooperative({"a": owning(3, t=(0,)), "b": owning(2, t=(0,))}, {"a": giving(t=(0,))})
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "answers None, which is no mapping"),
+        ([("m", Given())], "which is no mapping"),
+        ({"m": None}, "gives None to 'm', which is no Given"),
+        ({"m": [TopicParts("t", (0,))]}, "to 'm', which is no Given"),
+        ({1: Given()}, "to 1, which is no Given"),
+        ({"m": Given("t")}, "gives 't' to 'm', which are no partitions"),
+        ({"m": Given((("t", ("0",)),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given((("t", (0.0,)),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given((("t", (True,)),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given(((b"t", (0,)),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given((), "text")}, "gives 'text' as user data to 'm', which are no bytes"),
+    ],
+)
+def test_an_answer_of_another_shape_is_refused_with_its_member(answer, why):
+    with pytest.raises(Refused) as refusal:
+        check_given({"t": TopicShape(2)}, {"m": Subscription(("t",))}, answer)
+    assert why in refusal.value.why

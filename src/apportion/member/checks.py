@@ -1,7 +1,7 @@
 """What is wrong with what members say, and with what an assignor answers: for built-in assignors and for those of others."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.member.assigning import Cluster, Given, Subscription
@@ -49,8 +49,10 @@ def check_given(
     """Nothing; Refused, naming partition and member, for an answer of an assignor that no group may get.
 
     Every partition exists, is given once, and to a member of the group that wants its topic. only_wanted: False lets a member have
-    topics that it does not want, as some assignors of others do, also such as are not in `cluster`.
+    topics that it does not want, as some assignors of others do, also such as are not in `cluster`. An answer that is no mapping of
+    member ids to `Given` is refused as well, whatever it is.
     """
+    check_shape(answer)
     owners: dict[str, dict[int, str]] = {}
     for member, given in answer.items():
         if member not in members:
@@ -72,6 +74,23 @@ def check_given(
                     other = "twice" if theirs[number] == member else f"and to {theirs[number]!r}"
                     raise refused(f"gives partition {number} of {topic!r} to {member!r} {other}")
                 theirs[number] = member
+
+
+def check_shape(answer: Any) -> None:
+    """Nothing; Refused, naming the member, for what is no mapping of member ids to `Given` with topics, whole numbers and bytes."""
+    if not isinstance(answer, Mapping):
+        raise refused(f"answers {answer!r:.80}, which is no mapping of members to what they are given")
+    for member, given in answer.items():
+        if not isinstance(member, str) or not isinstance(given, Given):
+            raise refused(f"gives {given!r:.80} to {member!r}, which is no Given")
+        if given.user_data is not None and not isinstance(given.user_data, bytes):
+            raise refused(f"gives {given.user_data!r:.80} as user data to {member!r}, which are no bytes")
+        if not isinstance(given.partitions, tuple | list):
+            raise refused(f"gives {given.partitions!r:.80} to {member!r}, which are no partitions")
+        for parts in given.partitions:
+            is_pair = isinstance(parts, tuple) and len(parts) == 2 and isinstance(parts[0], str)
+            if not is_pair or not all(type(number) is int for number in parts[1]):
+                raise refused(f"gives {parts!r:.80} to {member!r}, which is no topic with whole numbers")
 
 
 def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, Given]) -> None:

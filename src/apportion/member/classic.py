@@ -393,8 +393,13 @@ class ClassicMember:
         if not self._coordinator_known:
             self._flight = FindCoordinator(self._requests, self.settings.group_id)
         else:
+            try:
+                request = self._standing.request(self.state, self._member_id)
+            except Refused as refused:
+                self._fail(refused.code, refused.why, actions)
+                self._send_if_due(actions, now)  # a goodbye, if anything
+                return
             self._sent_ms, self._beat_at_ms = now.mono_ms, now.mono_ms + self.settings.heartbeat_interval_ms
-            request = self._standing.request(self.state, self._member_id)
             parks = isinstance(request, JoinGroupRequest | SyncGroupRequest)
             self._flight = Send(self._requests, request, self.settings.parked_ms if parks else self.settings.request_timeout_ms)
         actions.append(self._flight)

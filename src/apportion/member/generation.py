@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from apportion.errors import Code, Refused
 from apportion.member.assigning import Assignor, Given, Subscription, TopicParts, TopicShape
 from apportion.member.blobs import subscription_blob
-from apportion.member.leader import Heard
+from apportion.member.leader import Heard, asked
 from apportion.member.strategy import strategy
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -80,7 +81,7 @@ def join_request(
     acquired: int,
     reason: str | None,
 ) -> JoinGroupRequest:
-    """Let me into the next generation. acquired: the generation in which `owned` was given; -1 for none."""
+    """Let me into the next generation. acquired: the generation in which `owned` was given; -1 for none. Refused as by `told`."""
     said = Subscription(topics, None, owned, acquired, mine.rack_id, mine.instance_id)
     return JoinGroupRequest(
         group_id=mine.group_id,
@@ -91,12 +92,20 @@ def join_request(
         protocol_type=PROTOCOL_TYPE,
         protocols=tuple(
             JoinGroupRequestProtocol(
-                name=assignor.name, metadata=subscription_blob(replace(said, user_data=assignor.user_data(topics)))
+                name=assignor.name, metadata=subscription_blob(replace(said, user_data=told(assignor, topics)))
             )
             for assignor in mine.assignors
         ),
         reason=reason,
     )
+
+
+def told(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
+    """The assignor's user data. Refused if it fails, or gives what is no bytes."""
+    data = asked(assignor, lambda: assignor.user_data(topics))
+    if data is not None and not isinstance(data, bytes):
+        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes")
+    return data
 
 
 def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) -> SyncGroupRequest:

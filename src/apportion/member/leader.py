@@ -4,16 +4,17 @@ Pure: the members' bytes and the cluster in, every member's bytes out. Nobody is
 is told so, for a client may take no bytes at all for an error.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assigning import Assignor, Cluster, Given, Subscription
 from apportion.member.blobs import given_blob, subscription_of
-from apportion.member.checks import check_cooperative, check_given
+from apportion.member.checks import check_cooperative, check_given, partitions_of
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 
+T = TypeVar("T")
 TRUSTED = "cooperative-sticky"  # it never gives away what another still has, and knows better than the check whose word is stale
 
 
@@ -54,18 +55,28 @@ def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscr
 
     checks: whether members keep what they have while they join, so that it must not be given to others yet.
     """
-    try:
-        given = assignor.assign(cluster, members)
-    except Exception as error:  # foreign code: whatever it raises ends the membership with a sentence, and not the thread
-        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}") from error
+    given = asked(assignor, lambda: assignor.assign(cluster, members))
     check_given(cluster, members, given)
     if checks and assignor.name != TRUSTED:
         check_cooperative(members, given)
-    wanted = dict.fromkeys(topic for said in members.values() for topic in said.topics)
-    count = sum(len(numbers) for share in given.values() for _, numbers in share.partitions)
     return Plan(
         tuple(
             SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in members
         ),
-        count < sum(cluster[topic].partitions for topic in wanted if topic in cluster),
+        withholds=checks and bool(withheld(members, given)),
     )
+
+
+def withheld(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> dict[tuple[str, int], None]:
+    """What somebody says to own and nobody is given: it waits for its owner to let go of it."""
+    taken = {pair: None for share in given.values() for pair in partitions_of(share.partitions)}
+    owned = (pair for said in members.values() for pair in partitions_of(said.owned))
+    return {pair: None for pair in owned if pair not in taken}
+
+
+def asked(assignor: Assignor, question: Callable[[], T]) -> T:
+    """What an assignor answers. Refused where it fails: it may be foreign code, and must not take the member's thread with it."""
+    try:
+        return question()
+    except Exception as error:
+        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}") from error

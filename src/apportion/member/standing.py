@@ -23,7 +23,7 @@ from apportion.member.generation import (
     sync_request,
 )
 from apportion.member.holding import Holding
-from apportion.member.leader import hear, share_out
+from apportion.member.leader import asked, hear, share_out
 from apportion.member.membership import IdPartition, Offer, Request, SeenTopic, State
 from apportion.member.strategy import rebalance_of
 from apportion.topics import TopicId
@@ -157,7 +157,7 @@ class Standing:
         assert generation.heard is not None and assignor is not None
         shapes = self._atlas.cluster(generation.topics)
         plan = share_out(assignor, shapes, generation.heard.members, checks=self._cooperative)
-        self._learnt(shapes=shapes, withholds=plan.withholds, plan=plan.assignments if generation.plan is None else ())
+        self._learnt(shapes=shapes, withholds=plan.withholds, plan=plan.assignments)
 
     def _take(self, given: Given) -> list[Offer]:
         """What was given in this generation is what the owner is to hold."""
@@ -166,7 +166,7 @@ class Standing:
         self._acquired, self._share = generation.number, given
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert assignor is not None
-        assignor.on_assignment(given, generation.number)
+        asked(assignor, lambda: assignor.on_assignment(given, generation.number))
         self._ids = self._atlas.ids(given.partitions)
         offers = self.holding.aim(self.life, self._atlas.held(given.partitions))
         self.rejoin_if_told_otherwise()
@@ -176,7 +176,7 @@ class Standing:
         """A topic that was made again is another one, which only a new generation can give; and a leader that sees its topics
         changed wants one, too.
 
-        A leader that was told to assign nothing (KIP-814) reckons what there was to assign, to know what may be missing.
+        One that was told to assign nothing (KIP-814) does not know what its predecessor withheld, nor what it saw of the topics.
         """
         ids = self._atlas.ids(self._share.partitions)
         self._ids = ids | self._ids
@@ -189,9 +189,7 @@ class Standing:
         generation = self.generation
         if generation.heard is not None:
             shapes = self._atlas.cluster(generation.topics)
-            if self.is_blind:
-                self._share_out()
-            elif generation.withholds and not self.lacks_topics:
+            if generation.withholds and not self.lacks_topics:
                 self.rejoins = "what was taken from a member was not given on"
             if generation.shapes not in (None, shapes) or self._has_what_is_gone(shapes):
                 self.rejoins = "topics have changed"
@@ -200,7 +198,8 @@ class Standing:
 
     def _has_what_is_gone(self, shapes: Cluster) -> bool:
         """Whether partitions were given that do not exist: they went while nobody led."""
-        return any(topic in shapes and max(numbers) >= shapes[topic].partitions for topic, numbers in self._share.partitions)
+        known = ((shapes[topic].partitions, numbers) for topic, numbers in self._share.partitions if topic in shapes)
+        return any(number >= count for count, numbers in known for number in numbers)
 
     def _learnt(self, **news: Any) -> None:
         self.generation = replace(self.generation, **news)

@@ -213,8 +213,14 @@ class Application(Client):
         return span_ms
 
     def _give_up(self, code: Code, why: str) -> None:
-        """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do."""
-        if reaction("JoinGroup" if self.speaks_classic else "ConsumerGroupHeartbeat", code) is not Reaction.WAIT:
+        """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do.
+
+        So with a static classic member that took its own place while the group was joining: that is not saved, so after a crash of the
+        broker its instance is the member of before, as in Kafka.
+        """
+        api = "JoinGroup" if self.speaks_classic else "ConsumerGroupHeartbeat"
+        is_taken_back = self.speaks_classic and code is Code.FENCED_INSTANCE_ID
+        if not is_taken_back and reaction(api, code) is not Reaction.WAIT:
             raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
         self.world.say(self.name, f"gives up: {code.name}")
         self._ended()
