@@ -14,7 +14,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "assignors.md"
 @pytest.fixture(name="weighted", scope="module")
 def _weighted():
     """The class `Weighted` of the page."""
-    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    chapter = PAGE.read_text().partition("## An assignor of your own")[2].partition("\n## ")[0]
+    programs = re.findall(r"^```python\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)
+    (program,) = (each for each in programs if "class Weighted" in each)
     names: dict[str, object] = {}
     exec(program, names)
     return names["Weighted"]

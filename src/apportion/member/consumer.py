@@ -33,6 +33,7 @@ from apportion.member.membership import (
     minus,
     to_wire,
 )
+from apportion.member.pauses import Pauses
 from apportion.member.reactions import Reaction, reaction
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -121,12 +122,10 @@ class ConsumerMember:
         self._coordinator_known = False
         self._flight: int | None = None  # the request, or the search, that is under way
         self._requests = 0
-        self._failures = 0  # in a row
+        self._pauses = Pauses(settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms)
         self._interval_ms = 0
         self._beat_at_ms = 0
-        self._not_before_ms = 0
         self._poll_at_ms: int | None = None
-        self._waiting_since_ms: int | None = None  # for what only time can mend
         self._goes_stale = False
         self._last_accepted_ms: int | None = None
 
@@ -242,7 +241,7 @@ class ConsumerMember:
         elif meant is Reaction.SEEK:
             self._coordinator_known = False
             self._pause(now, free=1)
-        elif meant is Reaction.RETRY or (meant is Reaction.WAIT and self._may_wait(now)):
+        elif meant is Reaction.RETRY or (meant is Reaction.WAIT and self._pauses.may_wait(now)):
             actions.append(Note("warning", f"heartbeat of {self.settings.member_id}: {code.name}: {why}"))
             self._pause(now)
         else:
@@ -251,7 +250,7 @@ class ConsumerMember:
     def _accepted(self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant) -> None:
         self._epoch = response.member_epoch
         self._last_accepted_ms = now.mono_ms
-        self._failures, self._waiting_since_ms = 0, None
+        self._pauses.over()
         self._beat_at_ms += response.heartbeat_interval_ms - self._interval_ms
         self._interval_ms = response.heartbeat_interval_ms
         joined = self.state is State.JOINING
@@ -296,7 +295,8 @@ class ConsumerMember:
         self._enter(State.JOINING)
         self._epoch, self._owned, self._target, self._said, self._error = JOIN, (), None, None, None
         self._lives += 1
-        self._not_before_ms = self._beat_at_ms = now.mono_ms
+        self._beat_at_ms = now.mono_ms
+        self._pauses.none(now)
 
     def _end(self, actions: list[Action], *, heard: bool) -> None:
         if self.state is not State.UNSUBSCRIBED:
@@ -315,17 +315,9 @@ class ConsumerMember:
         self._epoch, self._owned, self._target = JOIN, (), None
 
     def _pause(self, now: Instant, free: int = 0) -> None:
-        """The next request waits; the first `free` failures in a row cost nothing."""
-        step = self._failures - free
-        self._failures += 1
-        wait_ms = 0 if step < 0 else min(self.settings.backoff_ms << min(step, 20), self.settings.backoff_limit_ms)
-        self._not_before_ms = now.mono_ms + wait_ms
+        """The next heartbeat waits for this alone; the first `free` failures in a row cost nothing."""
+        self._pauses.after(now, free)
         self._beat_at_ms = now.mono_ms
-
-    def _may_wait(self, now: Instant) -> bool:
-        if self._waiting_since_ms is None:
-            self._waiting_since_ms = now.mono_ms
-        return now.mono_ms - self._waiting_since_ms < self.settings.wait_limit_ms
 
     def _rearm_poll(self, now: Instant) -> None:
         limit = self.settings.poll_limit_ms
@@ -334,7 +326,8 @@ class ConsumerMember:
     # heartbeats
 
     def _due_at(self) -> int:
-        return self._not_before_ms if self.state in AT_ONCE else max(self._beat_at_ms, self._not_before_ms)
+        not_before_ms = self._pauses.not_before_ms
+        return not_before_ms if self.state in AT_ONCE else max(self._beat_at_ms, not_before_ms)
 
     def _beat_if_due(self, actions: list[Action], now: Instant) -> None:
         leaving = self.state is State.LEAVING
