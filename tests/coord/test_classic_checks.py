@@ -385,3 +385,15 @@ def test_members_that_allow_no_time_do_not_keep_the_coordinator_busy_while_they_
     world.advance(20)
     assert world.group.state_name() == "PreparingRebalance"
     assert world.shard.wake_at() - world.mono_ms > 900
+
+
+def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again():
+    world, player = ClassicWorld(), Player("a")
+    ask(world, player, player.joining())
+    world.ask(player.joining(), 9)
+    world.advance(0)
+    player.hear_join(world.heard.pop()[1])
+    written = len(world.log)
+    answer = ask(world, player, player.syncing([(player.member_id, bytes(1 << 26))]), 5)
+    assert (answer, len(world.log)) == (SyncGroupResponse(error_code=int(Code.UNKNOWN_SERVER_ERROR)), written)
+    assert (world.group.state_name(), world.group.live.members[player.member_id].assignment) == ("PreparingRebalance", b"")

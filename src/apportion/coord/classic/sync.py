@@ -1,13 +1,15 @@
 """The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
 
 from apportion.coord.classic.answers import refuse_sync, synced, tell_synced
-from apportion.coord.classic.rebalance import arm_session
+from apportion.coord.classic.rebalance import arm_session, prepare
 from apportion.coord.classic.rebalance import synced as has_synced
 from apportion.coord.classic.seats import group_of
 from apportion.coord.classic.state import ClassicGroup, State
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+LARGEST_BYTES = 1 << 26  # of one group's record: Kafka has a limit for any record
 
 
 def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
@@ -46,13 +48,25 @@ def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
         )
 
 
+def size_bytes(group: ClassicGroup) -> int:
+    """What the members say in the protocol of their generation, as far as it may be long."""
+    return sum(len(member.metadata(group.live.protocol)) for member in group.live.members.values())
+
+
 def settle(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignment, ...]) -> None:
     """Every member has what the leader gave it (nothing where it gave nothing), which is saved, and all that wait are told.
 
-    What is given to strangers is left out.
+    What is given to strangers is left out. A group too large for one record is told UNKNOWN_SERVER_ERROR and joins again, as in Kafka.
     """
     live = group.live
-    assignments = {said.member_id: said.assignment for said in given}
+    assignments = {said.member_id: said.assignment for said in given if said.member_id in live.members}
+    if size_bytes(group) + sum(map(len, assignments.values())) > LARGEST_BYTES:
+        turn.note("error", f"group {group.group_id} is not saved: what its members say and get is more than {LARGEST_BYTES} bytes")
+        for member in live.members.values():
+            arm_session(turn, group, member)
+            refuse_sync(turn, member, Code.UNKNOWN_SERVER_ERROR)
+        prepare(turn, group)
+        return
     for member in live.members.values():
         member.assignment = bytes(assignments.get(member.member_id, b""))
     live.move(State.STABLE, turn.now.wall_ms)
