@@ -95,6 +95,14 @@ def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
     assert (given["a"].partitions(), len(given["java"].partitions())) == ([], 2)
 
 
+def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_all():
+    leader = Group(Sticky).member("a")[0]
+    mine = leader.metadata([TOPIC])
+    leader.hears([("a", None, mine), ("b", "static", b"\0\1\0")])
+    given = leader.assign(Cluster(), dict.fromkeys("ab"))
+    assert {member: len(each.partitions()) for member, each in given.items()} == {"a": PARTITIONS, "b": 0}
+
+
 @pytest.mark.parametrize("kind", [Sticky, CooperativeSticky])
 def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
     with pytest.raises(RuntimeError, match=r"use the AIOKafkaConsumer of apportion\.adapters\.aiokafka"):

@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import aiokafka
-from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor, log
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
 from apportion.adapters.foreign import ForeignCluster, cluster_of
 from apportion.member import assignors
 from apportion.member.assigning import Assignor, Given, Subscription, TopicParts
-from apportion.member.blobs import subscription_blob, subscription_of
+from apportion.member.blobs import subscription_blob
+from apportion.member.leader import Heard, hear
+from apportion.wire.messages.join_group import JoinGroupResponseMember
 
 __all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
 
@@ -37,7 +39,7 @@ class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
         self._coordinator: Any = None
         self._given = Given()
         self._generation = NO_GENERATION
-        self._said: Mapping[str, bytes] = {}  # what the members of the present join said, whole
+        self._heard = Heard({}, ())  # what the members of the present join said, whole
 
     @property
     def name(self) -> str:
@@ -61,13 +63,17 @@ class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
         """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what they say."""
-        self._said = {row[0]: row[-1] for row in members}
+        rows = (
+            JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
+            for name, *instance, said in members
+        )
+        self._heard = hear(rows)
+        for why in self._heard.unreadable:
+            log.warning("a member gets nothing: %s", why)
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """What each member gets, by our assignor."""
-        said = {member: subscription_of(self._said[member]) for member in members}
-        topics = (topic for each in said.values() for topic in each.topics)
-        given = self._ours.assign(cluster_of(cluster, topics), said)
+        given = self._ours.assign(cluster_of(cluster, self._heard.topics), self._heard.members)
         return {member: _foreign(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
