@@ -269,11 +269,24 @@ def test_only_what_is_dirty_makes_a_cleaning_worth_while():
     assert is_worth_cleaning(log, log.next_offset)
 
 
-def test_a_step_reads_no_more_than_its_share():
+def test_steps_and_batches_are_no_larger_than_their_share():
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % i, bytes(1000))] for i in range(500)], LogSettings(segment_bytes=100_000))
     read_bytes = sum(segment.size_bytes for segment in log.closed_segments(log.next_offset))
-    assert clean(disk, log, log.next_offset) >= 2 * (read_bytes // (compact.STEP_BYTES + 2000))
+    steps = clean(disk, log, log.next_offset)
+    assert 2 * (read_bytes // (compact.STEP_BYTES + 2000)) <= steps <= 2 * (read_bytes // compact.STEP_BYTES + 1)
+    sizes = [batch.end - batch.start for batch in log.closed_segments(log.next_offset)[0].batches(0)]
+    assert all(compact.BATCH_BYTES <= size < compact.BATCH_BYTES + 3000 for size in sizes[:-1])
+
+
+def test_bytes_that_are_no_batch_stop_a_cleaning_before_it_has_changed_anything():
+    disk = MemoryDisk()
+    log = filled(disk, [[(b"a", bytes(300))]] * 5)
+    names, segment = files(disk), log.closed_segments(log.next_offset)[1]
+    disk.append(segment.path, 100, b"\xff")
+    with pytest.raises(Damaged, match=rf"{segment.path}, offset {segment.base_offset}: .* wrong CRC"):
+        clean(disk, log, log.next_offset)
+    assert files(disk) == names
 
 
 def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(monkeypatch):
