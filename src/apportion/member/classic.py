@@ -85,17 +85,7 @@ class ClassicMember:
 
     def view(self) -> View:
         """What can be seen of the member now; its epoch is the generation, -1 without one."""
-        life, held = self._standing, self._standing.holding
-        return View(
-            self._member_id,
-            life.generation.number,
-            self.state,
-            life.life,
-            held.target,
-            held.owned,
-            self._last_accepted_ms,
-            self._error,
-        )
+        return self._standing.view(self._member_id, self.state, self._last_accepted_ms, self._error)
 
     def wake_at(self) -> int | None:
         """When the member next wants a Tick; None while it waits for others."""

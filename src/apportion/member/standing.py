@@ -13,6 +13,7 @@ from apportion.machine import Note
 from apportion.member.assigning import Cluster, Given, Rebalance
 from apportion.member.atlas import Atlas
 from apportion.member.blobs import given_of
+from apportion.member.consumer import View
 from apportion.member.generation import (
     NO_GENERATION,
     ClassicSettings,
@@ -47,6 +48,11 @@ class Standing:
         self._acquired = NO_GENERATION  # the newest generation that something was given in
         self._share = Given()  # what was given then
         self._ids: dict[str, TopicId] = {}  # what its topics were when it was first seen
+
+    def view(self, member_id: str, state: State, last_accepted_ms: int | None, error: str | None) -> View:
+        """The member at this moment, with what others know of it."""
+        held = self.holding
+        return View(member_id, self.generation.number, state, self.life, held.target, held.owned, last_accepted_ms, error)
 
     @property
     def state(self) -> State:
