@@ -15,7 +15,10 @@ from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Fetch
 
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
-DELAY, DELAY_MS = "group.initial.rebalance.delay.ms", 1_000
+AFTERWARDS = {"group.initial.rebalance.delay.ms": 1_000, "group.max.size": 3}
+"""What is set on both when they start again."""
+CROWDED = "crowded"
+"""A group that has one member too many then."""
 SESSION_MS = 1_000
 BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
@@ -56,10 +59,20 @@ def joining(group, letter, *names, **said):
 
 def assemble(sides, group, ballots):
     """A generation of all these members; what the first of them is told on each broker."""
-    exchange(sides, joining(group, "a", *ballots[0]))
+    answered(sides, joining(group, "a", *ballots[0]))
     for letter, names in zip("bcdefg", ballots[1:], strict=False):
         exchange(sides, joining(group, letter, *names))
-    return [said["answer"] for said in exchange(sides, joining(group, "a", *ballots[0]))]
+    return answered(sides, joining(group, "a", *ballots[0]))
+
+
+def answered(sides, step):
+    """What both brokers answer to a step that has nobody to wait for, however slow the machine is."""
+    answers, until = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
+    while "parked" in answers:
+        assert time.monotonic() < until
+        heard = exchange(sides, DescribeClassic((step.group,)))
+        answers = [said["late"].get(step.member, answer) for said, answer in zip(heard, answers, strict=True)]
+    return answers
 
 
 @pytest.mark.parametrize(
@@ -158,7 +171,7 @@ def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_k
 def restarted(jars, tmp_path_factory):
     """Both brokers after a start, and the authors of the scripts that were played before, with what each side knew then.
 
-    From that start on groups that are empty wait for more members.
+    From that start on groups that are empty wait for more members, and take three at the most.
     """
     place = tmp_path_factory.mktemp("restarted")
     with RealKafka(jars, place / "kafka", {name: str(value) for name, value in ALIKE.items()}) as kafka:
@@ -172,12 +185,18 @@ def restarted(jars, tmp_path_factory):
             author = ClassicScript(seed, "restart")
             if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
                 known[author] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        for side in sides:
+            side.begin()
+        assemble(sides, CROWDED, ((RANGE,),) * 4)
+        for letter in "bcda":
+            exchange(sides, Sync(CROWDED, letter, 2, version=2))
+        known[CROWDED] = [(side.ids, side.labels, side.beliefs) for side in sides]
         kafka.kill()
         broker.close()
         properties = place / "kafka" / "server.properties"
-        properties.write_text(properties.read_text() + f"{DELAY}={DELAY_MS}\n")
+        properties.write_text(properties.read_text() + "".join(f"{name}={value}\n" for name, value in AFTERWARDS.items()))
         kafka.start()
-        with EmbeddedBroker(place / "apportion", **ALIKE | {DELAY: DELAY_MS}) as again:
+        with EmbeddedBroker(place / "apportion", **ALIKE | AFTERWARDS) as again:
             sides[0].bootstrap = again.bootstrap
             for side in sides:
                 side.close()
@@ -190,10 +209,44 @@ def restarted(jars, tmp_path_factory):
 def test_groups_are_the_same_after_both_brokers_have_started_again(restarted):
     sides, known = restarted
     for author, remembered in known.items():
-        for side, ids_and_beliefs in zip(sides, remembered, strict=True):
-            side.ids, side.labels, side.beliefs = ids_and_beliefs
-        go_on(sides, author)
+        if author != CROWDED:
+            remember(sides, remembered)
+            go_on(sides, author)
     assert len(known) > 20
+
+
+def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_only_here(restarted):
+    sides, known = restarted
+    remember(sides, known[CROWDED])
+    assert both(sides, DescribeClassic((CROWDED,)))["answer"][CROWDED]["state"] == "PreparingRebalance"
+    for letter in "abc":
+        assert both(sides, joining(CROWDED, letter))["answer"] == "parked"
+    ours, theirs = exchange(sides, joining(CROWDED, "d"))
+    assert (ours["answer"], theirs["late"]) == (theirs["answer"], {})
+    assert (ours["answer"]["code"], {letter: each["generation"] for letter, each in ours["late"].items()}) == (
+        81,
+        {"a": 3, "b": 3, "c": 3},
+    )
+
+
+def test_a_full_group_takes_nobody(restarted):
+    sides, _ = restarted
+    group = f"full-{time.time_ns()}"
+    for side in sides:
+        side.begin()
+    for letter in "abcd":
+        both(sides, joining(group, letter))
+    heard = live_on(sides, 3, Pulse(group, "a", 1, 2))
+    assert [{letter: said["code"] for letter, said in late.items()} for late in heard] == [{"a": 0, "b": 0, "c": 0}] * 2
+    assert both(sides, joining(group, "e"))["answer"]["code"] == 81
+    assert both(sides, Join(group, "f", ((RANGE, b""),)))["answer"]["code"] == 81
+
+
+def remember(sides, remembered):
+    """The sides know these members."""
+    for side, ids_and_beliefs in zip(sides, remembered, strict=True):
+        side.hang_up()
+        side.ids, side.labels, side.beliefs = ids_and_beliefs
 
 
 def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(restarted):
