@@ -1,7 +1,8 @@
 """A shard whose requests may wait, and clients of both protocols that do as their protocol says: what one uses is in `owned`."""
 
-from coordworld import HERE, World, topic_id
+from coordworld import HERE, World, topic_id, topics
 
+from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.member.assigning import from_wire, to_wire
@@ -290,3 +291,36 @@ class ClassicClient:
             request = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=self.member_id),))
             self.world.send(request, 5, self.caller)
         self.lose()
+
+
+def make_world(**settings):
+    """A shard with these settings and a topic foo of four partitions."""
+    settings = {"group_min_session_timeout_ms": 1_000} | settings
+    return MixedWorld(GroupSettings(**settings), topics(foo=4))
+
+
+def classic(world, name, **facts):
+    """A classic client that wants foo."""
+    return ClassicClient(world, name, ("foo",), **facts)
+
+
+def consumer(world, name, **facts):
+    """A client of the consumer protocol that wants foo."""
+    return ConsumerClient(world, name, ("foo",), **facts)
+
+
+def settle(*clients):
+    """Everybody does what its protocol asks for until nothing changes any more."""
+    for _ in range(10):
+        for client in clients:
+            client.act()
+        hands(*clients)
+        clients[0].world.advance(1)
+
+
+def hands(*clients):
+    """{client: partitions of foo that it uses}; no partition is in two hands."""
+    used = {client.name: sorted(index for _, index in client.owned) for client in clients}
+    flat = [index for some in used.values() for index in some]
+    assert len(flat) == len(set(flat)), used
+    return used

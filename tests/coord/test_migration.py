@@ -1,52 +1,18 @@
 """Groups that change their protocol while members work in them: what is written, who is refused, and who may use what meanwhile."""
 
 import pytest
-from coordworld import topic_id, topics
-from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
+from coordworld import topics
+from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, classic, consumer, hands, make_world, settle
 
-from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append
 from apportion.errors import Code
-from apportion.wire import consumer_protocol
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 
 @pytest.fixture
 def world():
     return make_world()
-
-
-def make_world(**settings):
-    settings = {"group_min_session_timeout_ms": 1_000} | settings
-    return MixedWorld(GroupSettings(**settings), topics(foo=4))
-
-
-def classic(world, name, **facts):
-    return ClassicClient(world, name, ("foo",), **facts)
-
-
-def consumer(world, name, **facts):
-    return ConsumerClient(world, name, ("foo",), **facts)
-
-
-def settle(*clients):
-    """Everybody does what its protocol asks for until nothing changes any more."""
-    for _ in range(10):
-        for client in clients:
-            client.act()
-        hands(*clients)
-        clients[0].world.advance(1)
-
-
-def hands(*clients):
-    """{client: partitions of foo that it uses}; no partition is in two hands."""
-    used = {client.name: sorted(index for _, index in client.owned) for client in clients}
-    flat = [index for some in used.values() for index in some]
-    assert len(flat) == len(set(flat)), used
-    return used
 
 
 def kinds(world):
@@ -130,89 +96,12 @@ def test_a_group_that_became_classic_rebalances_also_after_a_crash(world):
     assert hands(a) == {"a": [0, 1, 2, 3]}
 
 
-def join_as(world, name, protocols=(("range", None),), protocol_type="consumer"):
-    """A member that joined, synced `assignment`, and says no more."""
-    subscription = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",)))
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=REBALANCE_MS,
-        protocol_type=protocol_type,
-        protocols=tuple(JoinGroupRequestProtocol(name=each, metadata=said or subscription) for each, said in protocols),
-    )
-    ticket = world.ask(request, 3)
-    world.advance(0)
-    return world.answers.pop(ticket)
-
-
-def sync_as(world, joined, assignment):
-    given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
-    request = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=given)
-    assert world.send(request, 4).error_code == Code.NONE
-
-
-def given(user_data=None, *indexes):
-    parts = (TopicPartition(topic="foo", partitions=indexes or (0,)),)
-    return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
-
-
-@pytest.mark.parametrize(
-    ("settings", "protocols", "protocol_type", "assignment", "why"),
-    [
-        ({"group_consumer_migration_policy": "disabled"}, [("range", None)], "consumer", given(), "policy is disabled"),
-        ({"group_consumer_migration_policy": "downgrade"}, [("range", None)], "consumer", given(), "policy is downgrade"),
-        ({}, [("range", None)], "connect", given(), "speak the connect protocol"),
-        ({}, [("range", b"\0")], "consumer", given(), "malformed"),
-        ({}, [("range", None)], "consumer", b"\0", "malformed"),
-        ({}, [("mine", None)], "consumer", given(b"x"), "custom assignor mine"),
-    ],
-)
-def test_a_group_that_cannot_be_upgraded_stays_as_it_is(settings, protocols, protocol_type, assignment, why):
-    world = make_world(**settings)
-    sync_as(world, join_as(world, "a", protocols, protocol_type), assignment)
-    before = len(world.log)
-    answer = world.join("c")
-    assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), answer
-    assert (len(world.log), world.group().state_name()) == (before, "Stable")
-    (note,) = world.notes
-    assert note.startswith("group g stays a classic group, and a consumer cannot join it: ") and why in note
-
-
-@pytest.mark.parametrize(("name", "user_data"), [("sticky", b"x"), ("cooperative-sticky", b"x"), ("mine", None), ("mine", b"")])
-def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(world, name, user_data):
-    sync_as(world, join_as(world, "a", [(name, None)]), given(user_data, 0, 1, 2, 3))
-    answer = world.join("c")
-    assert (answer.error_code, world.group().type_name) == (Code.NONE, "consumer")
-
-
 def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too():
     for limit, code in ((1, Code.GROUP_ID_NOT_FOUND), (2, Code.GROUP_MAX_SIZE_REACHED)):
         world = make_world(group_consumer_max_size=limit)
         a, b = classic(world, "a"), classic(world, "b")
         settle(a, b)
         assert (world.join("c").error_code, world.group().type_name) == (code, "classic")
-
-
-def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(world):
-    parts = (TopicPartition(topic="gone", partitions=(0,)), TopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)))
-    joined = join_as(world, "a")
-    sync_as(world, joined, consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
-    assert world.join("c").error_code == Code.NONE
-    held = world.group().saved.holders.held(world.group().saved.units)
-    assert held == {(topic_id("foo"), 0): joined.member_id, (topic_id("foo"), 1): "c", (topic_id("foo"), 3): "c"}
-
-    world = make_world()
-    a, b = classic(world, "a"), classic(world, "b")
-    settle(a, b)
-    for client in (a, b):
-        client.next = "join"
-        client.act()
-    leader = next(client for client in (a, b) if client.leads)
-    leader.listen()
-    leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
-    leader.act()
-    answer = world.join("c")
-    assert (answer.error_code, "one partition" in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True)
 
 
 def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_given_away(world):
@@ -393,11 +282,3 @@ def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(world):
     c.act()
     settle(a, c)
     assert sorted(map(len, hands(a, c).values())) == [3, 3]
-
-
-def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):
-    nothing = consumer_protocol.encode(ConsumerProtocolSubscription(topics=()))
-    joined = join_as(world, "a", [("range", nothing)])
-    sync_as(world, joined, given(None, 0, 1, 2, 3))
-    assert world.join("c", ()).member_epoch == joined.generation_id + 1
-    assert world.group().saved.members[joined.member_id].target.tolist() == []

@@ -15,6 +15,7 @@ from apportion.coord.classic import join
 from apportion.coord.classic.state import CONSUMER, ClassicGroup
 from apportion.coord.classic.state import Member as ClassicMember
 from apportion.coord.classic.state import State as ClassicState
+from apportion.coord.classic.sync import LARGEST_BYTES
 from apportion.coord.classic.vote import elect
 from apportion.coord.config import GroupSettings
 from apportion.coord.incremental import expire
@@ -115,6 +116,8 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
         raise cannot_upgrade(turn, group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
     if size > limit:
         raise cannot_upgrade(turn, group, f"it has more than {limit} members.")
+    if sum(len(said) for member in group.live.members.values() for _, said in member.protocols) > LARGEST_BYTES:
+        raise cannot_upgrade(turn, group, f"what its members say is more than {LARGEST_BYTES} bytes.")
     if size == limit and joiner_id not in group.live.members:
         raise full_group(group.group_id, limit)
 
@@ -268,11 +271,15 @@ def stayers_of(group: IncrementalGroup) -> list[Stayer]:
 
 
 def may_downgrade(settings: GroupSettings, stayers: list[Stayer]) -> bool:
-    """These members can be a classic group, by the policy, by their number, and by a protocol that all of them speak."""
+    """These members can be a classic group, by the policy, by their number, by a protocol that all of them speak, and by what they
+    say, which leaves half of the record to their assignments.
+    """
     names = [{protocol.name: None for protocol in stayer.classic.supported_protocols} for stayer in stayers]
+    size_bytes = sum(len(protocol.metadata) for stayer in stayers for protocol in stayer.classic.supported_protocols)
     return (
         settings.group_consumer_migration_policy in DOWNGRADING
         and len(stayers) <= settings.group_max_size
+        and size_bytes <= LARGEST_BYTES // 2
         and any(all(name in each for each in names) for name in names[0])
     )
 

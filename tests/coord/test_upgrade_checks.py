@@ -1,0 +1,116 @@
+"""Which groups are upgraded, and what of their members' bytes is believed."""
+
+import pytest
+from coordworld import topic_id
+from mixedworld import REBALANCE_MS, SESSION_MS, classic, consumer, make_world, settle
+
+from apportion.errors import Code
+from apportion.wire import consumer_protocol
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+
+@pytest.fixture
+def world():
+    return make_world()
+
+
+def join_as(world, name, protocols=(("range", None),), protocol_type="consumer"):
+    """A member that joined, synced `assignment`, and says no more."""
+    subscription = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",)))
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=REBALANCE_MS,
+        protocol_type=protocol_type,
+        protocols=tuple(JoinGroupRequestProtocol(name=each, metadata=said or subscription) for each, said in protocols),
+    )
+    ticket = world.ask(request, 3)
+    world.advance(0)
+    return world.answers.pop(ticket)
+
+
+def sync_as(world, joined, assignment):
+    given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
+    request = SyncGroupRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=given)
+    assert world.send(request, 4).error_code == Code.NONE
+
+
+def given(user_data=None, *indexes):
+    parts = (TopicPartition(topic="foo", partitions=indexes or (0,)),)
+    return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
+
+
+@pytest.mark.parametrize(
+    ("settings", "protocols", "protocol_type", "assignment", "why"),
+    [
+        ({"group_consumer_migration_policy": "disabled"}, [("range", None)], "consumer", given(), "policy is disabled"),
+        ({"group_consumer_migration_policy": "downgrade"}, [("range", None)], "consumer", given(), "policy is downgrade"),
+        ({}, [("range", None)], "connect", given(), "speak the connect protocol"),
+        ({}, [("range", b"\0")], "consumer", given(), "malformed"),
+        ({}, [("range", None)], "consumer", b"\0", "malformed"),
+        ({}, [("mine", None)], "consumer", given(b"x"), "custom assignor mine"),
+    ],
+)
+def test_a_group_that_cannot_be_upgraded_stays_as_it_is(settings, protocols, protocol_type, assignment, why):
+    world = make_world(**settings)
+    sync_as(world, join_as(world, "a", protocols, protocol_type), assignment)
+    before = len(world.log)
+    answer = world.join("c")
+    assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), answer
+    assert (len(world.log), world.group().state_name()) == (before, "Stable")
+    (note,) = world.notes
+    assert note.startswith("group g stays a classic group, and a consumer cannot join it: ") and why in note
+
+
+@pytest.mark.parametrize(("name", "user_data"), [("sticky", b"x"), ("cooperative-sticky", b"x"), ("mine", None), ("mine", b"")])
+def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(world, name, user_data):
+    sync_as(world, join_as(world, "a", [(name, None)]), given(user_data, 0, 1, 2, 3))
+    answer = world.join("c")
+    assert (answer.error_code, world.group().type_name) == (Code.NONE, "consumer")
+
+
+def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(world):
+    much = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24)))
+    several = [(f"p{number}", much) for number in range(5)]
+    sync_as(world, join_as(world, "a", several), given())
+    assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
+    assert "more than" in world.notes.pop()
+
+    world = make_world()
+    c = consumer(world, "c")
+    c.act()
+    join_as(world, "a", several[:3])
+    c.leave()
+    assert world.group().type_name == "consumer"
+
+
+def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(world):
+    parts = (TopicPartition(topic="gone", partitions=(0,)), TopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)))
+    joined = join_as(world, "a")
+    sync_as(world, joined, consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
+    assert world.join("c").error_code == Code.NONE
+    held = world.group().saved.holders.held(world.group().saved.units)
+    assert held == {(topic_id("foo"), 0): joined.member_id, (topic_id("foo"), 1): "c", (topic_id("foo"), 3): "c"}
+
+    world = make_world()
+    a, b = classic(world, "a"), classic(world, "b")
+    settle(a, b)
+    for client in (a, b):
+        client.next = "join"
+        client.act()
+    leader = next(client for client in (a, b) if client.leads)
+    leader.listen()
+    leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
+    leader.act()
+    answer = world.join("c")
+    assert (answer.error_code, "one partition" in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True)
+
+
+def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):
+    nothing = consumer_protocol.encode(ConsumerProtocolSubscription(topics=()))
+    joined = join_as(world, "a", [("range", nothing)])
+    sync_as(world, joined, given(None, 0, 1, 2, 3))
+    assert world.join("c", ()).member_epoch == joined.generation_id + 1
+    assert world.group().saved.members[joined.member_id].target.tolist() == []
