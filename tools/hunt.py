@@ -1,7 +1,7 @@
 """`make sim`: each planted bug is searched for, and tests/sim/found.txt and docs/guards.md have the first seed that catches it.
 
-Of each at most 2,000 seeds are played, in two processes, with the bug planted in them; the seed that is kept is the lowest that
-breaks a law with it and none without. `make test` replays these seeds, with the bug and without.
+Of each at most 2,000 seeds are played, in two processes, with the bug planted in worlds of the protocol that it is about; the seed
+that is kept is the lowest that breaks a law with it and none without. `make test` replays these seeds, with the bug and without.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Brok
     """The lowest of the seeds that breaks a law with that bug planted; None where there is none."""
     played: set[int] = set()
     best: Outcome | None = None
-    with closing(outcomes(range(seeds), jobs, Draw(), partial(play_planted, name))) as found:
+    with closing(outcomes(range(seeds), jobs, Draw(sizes=PLANTED[name].sizes), partial(play_planted, name))) as found:
         for outcome in found:
             played.add(outcome.seed)
             if outcome.broken is not None and (best is None or outcome.seed < best.seed):

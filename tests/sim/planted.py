@@ -1,11 +1,11 @@
-"""Bugs to be found: each guard with what a careless programmer would have written in its place, and three that Kafka had.
+"""Bugs to be found: each guard with what a careless programmer would have written in its place, and some that Kafka had.
+
+Those of classic groups, and of groups of both protocols, are in `planted_classic.py`.
 
 `PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch, or anything with its `setattr`.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 from apportion.coord import replay, shard
 from apportion.coord.incremental import expire, fencing, heartbeat
@@ -23,30 +23,10 @@ from apportion.wire.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
 )
+from tests.sim.bug import Planted
+from tests.sim.planted_classic import CLASSIC
 
 claim = Holders.claim  # as it is, whatever stands in its place
-
-
-class Patch(Protocol):
-    """Whoever can put something in the place of a module's, or a class's, attribute."""
-
-    def setattr(self, target: object, name: str, value: object) -> Any:
-        """`target.name` is `value`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """One bug. `why`: what its author thought. `swaps`: what is replaced, as (module or class, attribute, faulty value)."""
-
-    name: str
-    why: str
-    swaps: tuple[tuple[object, str, Any], ...]
-
-    def plant(self, patch: Patch) -> None:
-        """The code of this process has the bug."""
-        for target, name, value in self.swaps:
-            patch.setattr(target, name, value)
 
 
 # the guards
@@ -203,6 +183,7 @@ PLANTED = {
             "The next target will leave out what the member has ceased to subscribe to.",
             ((heartbeat, "still_wanted", all_wanted),),
         ),
+        *CLASSIC,
     )
 }
 """Every bug that the simulator has to find, by name; docs/guards.md says what each does and which seed finds it."""

@@ -32,9 +32,10 @@ def found(name):
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(name, monkeypatch):
     seed, law = found(name).seed, found(name).law
-    assert play(drawn(seed)).broken is None
+    world = drawn(seed, **PLANTED[name].sizes)
+    assert play(world).broken is None
     PLANTED[name].plant(monkeypatch)
-    broken = play(drawn(seed)).broken
+    broken = play(world).broken
     assert broken is not None and broken.law == law, broken
 
 

@@ -29,6 +29,7 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from tests.coord import coordworld
 from tests.coord.coordworld import picture, recovered, topic_id, topics
 from tests.node.conftest import Play
+from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
 
 PAGE = Path(__file__).parents[2] / "docs" / "guards.md"
@@ -197,6 +198,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an example
     "KAFKA-16147": (who_has_what_was_given_back, [0, 1, 2], [0, 1]),
     "KAFKA-19862": (a_log_that_lost_a_release, True, "B cannot have unit 2: A still has it"),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
+    **CLASSIC_EXAMPLES,
 }
 
 
@@ -207,8 +209,10 @@ def test_a_planted_bug_takes_the_place_of_something_that_is_asked_the_same(name)
         assert right is not faulty
         if isfunction(right):
             assert list(signature(right).parameters) == list(signature(faulty).parameters)
-        else:
+        elif isinstance(right, dict):
             assert right.keys() == faulty.keys()
+        else:
+            assert type(right) is type(faulty)
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -1,6 +1,7 @@
 """Each law that the watch asks can break: something small is broken on purpose, and the law says so.
 
-The laws of one group are broken in test_laws.py; those that a planted bug breaks, in test_found.py.
+The laws of one group are broken in test_laws.py, those of classic groups in test_generations.py, those that a planted bug breaks in
+test_found.py.
 """
 
 import pytest
@@ -15,6 +16,7 @@ from apportion.sim.laws import WATCHED_LAWS
 from apportion.sim.play import play
 from apportion.sim.scenario import drawn
 from tests.sim.test_found import FOUND
+from tests.sim.test_generations import SABOTAGE as OF_CLASSIC
 
 flushed, arm_session, commit = Journal.flushed, expire.arm_session, reader.commit
 answer, converge = consumer.answer, playing._converge
@@ -95,5 +97,6 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
 
 
 def test_every_law_of_the_watch_is_seen_broken():
-    seen = {law for *_, law in SABOTAGE.values()} | {row.law for row in FOUND.values()}
+    on_purpose = {law for *_, law in SABOTAGE.values()} | {law for *_, law, _ in OF_CLASSIC.values()}
+    seen = on_purpose | {row.law for row in FOUND.values()}
     assert set(WATCHED_LAWS) - seen == set()

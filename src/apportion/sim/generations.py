@@ -8,27 +8,26 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup, State
-from apportion.errors import Code, DecodeError
+from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.member.spans import Place
 from apportion.sim.outcome import LawBroken
+from apportion.sim.stickiness import moved_without_need
+from apportion.sim.subscriptions import Named, given_to, subscription_of
 from apportion.sim.world import World
 from apportion.topics import Topics
-from apportion.wire.consumer_protocol import decode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from apportion.wire.messages.group_records import GroupMetadataValue, MemberMetadata
+from apportion.wire.messages.group_records import GroupMetadataValue
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from apportion.sim.application import Application
 
-OF_MEMBERS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest)
+OF_MEMBERS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 """Requests that show that a member lives."""
-Named = tuple[str, int]
-"""A topic's name and a partition of it: all that the classic protocol knows."""
 STABLE = State.STABLE
 ROUNDED_MS = 2  # deadlines begin at a whole millisecond
 
@@ -53,13 +52,18 @@ class Generations:
         self._world = world
         self._stood: dict[str, Stood] = {}
         self._heard_at: dict[str, int] = {}  # member -> when the broker last answered it, on its clock
+        self._spoke_at: dict[str, int] = {}  # member -> when its session may have begun anew: it asked something, heard or not
         self._shown: dict[str, int] = {}  # group -> the newest generation that a member got its share of
         self._left: dict[str, None] = {}  # members that asked to go
 
-    def before(self, event: Any) -> None:
+    def before(self, event: Any, now_ms: int) -> None:
         """The broker is about to step over `event`."""
-        if type(event) is Arrived and type(event.request) is LeaveGroupRequest:
+        if type(event) is not Arrived:
+            return
+        if type(event.request) is LeaveGroupRequest:
             self._left.update(dict.fromkeys(each.member_id for each in event.request.members))
+        elif type(event.request) in OF_MEMBERS:
+            self._spoke_at[event.request.member_id] = now_ms
 
     def answers(self, request: Any, body: Any, asked_ms: int) -> None:
         """The broker lets an answer go: the member's session began anew when it asked, if not later."""
@@ -86,7 +90,7 @@ class Generations:
         for group in groups:
             self._check_generation(group, self._shown.get(group.group_id, 0))
             self._stood[group.group_id] = self._as_it_stands(group, None, now_ms)
-            self._heard_at.update(dict.fromkeys(group.live.members, now_ms))
+            self._begin_anew(group.live.members, now_ms)
 
     def forget(self, group_id: str) -> None:
         """There is no classic group of that name now."""
@@ -97,17 +101,35 @@ class Generations:
         """The group may have changed; how many generations it is further than it was seen last. asked: who still waits."""
         before = self._stood.get(group.group_id)
         if before is None:
-            self._heard_at.update(dict.fromkeys(group.live.members, now_ms))  # it was a consumer group until now
+            self._begin_anew(group.live.members, now_ms)  # it was a consumer group until now
         now = self._stood[group.group_id] = self._as_it_stands(group, before, now_ms)
         if before is not None:
-            self._heard_at.update(dict.fromkeys((name for name in before.waiting if name in now.members), now_ms))
+            self._begin_anew((name for name in before.waiting if name in now.members), now_ms)
+            self._spoke_at.update(dict.fromkeys((name for name in now.members if name not in before.members), now_ms))
         if before is None or now.saved is not before.saved:
             known = 0 if before is None or before.saved is None else before.saved.generation
             self._check_generation(group, max(known, self._shown.get(group.group_id, 0)))
-            self._check_assignment(group)
+            self._check_assignment(group, before is not None and before.state is State.COMPLETING)
+        if before is not None and before.state is State.COMPLETING and now.state is STABLE:
+            self._check_moves(group)
         if before is not None and now.members != before.members:
             self._check_gone(group, before, now, now_ms, asked)
         return 0 if before is None else now.generation - before.generation
+
+    def check_silence(self, group: ClassicGroup, now_ms: int) -> None:
+        """Where all that was due has been done, and the group does not rebalance, whoever was silent for a session is gone."""
+        since_ms = self._stood[group.group_id].since_ms
+        for name, member in group.live.members.items():
+            silent_ms = now_ms - max(since_ms, self._spoke_at.get(name, 0))
+            if group.live.state is STABLE and not member.is_waiting and silent_ms >= member.session_timeout_ms:
+                raise LawBroken(
+                    "gone-in-time", f"group {group.group_id}: {name} is still a member after {silent_ms} ms of silence."
+                )
+
+    def _begin_anew(self, members: Iterable[str], now_ms: int) -> None:
+        """The sessions of these members begin now."""
+        for name in members:
+            self._heard_at[name] = self._spoke_at[name] = now_ms
 
     def _as_it_stands(self, group: ClassicGroup, before: Stood | None, now_ms: int) -> Stood:
         live = group.live
@@ -126,19 +148,28 @@ class Generations:
         if generation < known:
             raise LawBroken("epochs-never-back", f"group {group.group_id} was at generation {known}, and is at {generation}.")
 
-    def _check_assignment(self, group: ClassicGroup) -> None:
-        """What the leader gave is given once, and to members that want it."""
+    def _check_assignment(self, group: ClassicGroup, is_new: bool) -> None:
+        """What is given is given once, and if the leader has just done so, to members that want it.
+
+        A static member that comes back with other wishes has what its predecessor had, until it joins again.
+        """
         assert group.saved is not None
         owner: dict[Named, str] = {}
         for member in group.saved.members:
-            wanted = wanted_by(member)
+            wanted = subscription_of(member).topics
             for topic, partition in given_to(member):
-                if topic not in wanted:
+                if is_new and topic not in wanted:
                     raise LawBroken("subscribed-only", f"{member.member_id} wants {', '.join(wanted)} and has {topic}.")
                 if (topic, partition) in owner:
                     why = f"{topic}-{partition} is given to {owner[topic, partition]} and to {member.member_id}."
                     raise LawBroken("one-holder", f"group {group.group_id}, generation {group.saved.generation}: {why}")
                 owner[topic, partition] = member.member_id
+
+    def _check_moves(self, group: ClassicGroup) -> None:
+        """The leader, which has just given everybody a share, took nothing from anybody without need."""
+        assert group.saved is not None
+        for why in moved_without_need(group.saved):
+            raise LawBroken("moves-with-cause", f"group {group.group_id}, generation {group.saved.generation}: {why}")
 
     def _check_gone(self, group: ClassicGroup, before: Stood, now: Stood, now_ms: int, asked: Container[Ticket]) -> None:
         """A member goes because it said so, because another took its place, or because it was silent or late for long enough.
@@ -190,26 +221,11 @@ def parked(group: ClassicGroup) -> Iterator[Ticket]:
             yield member.sync
 
 
-def given_to(member: MemberMetadata) -> Iterator[Named]:
-    """What the leader gave that member; nothing where it gave no bytes."""
-    if member.assignment:
-        _, given = decode(ConsumerProtocolAssignment, member.assignment)
-        for part in given.assigned_partitions:
-            for partition in part.partitions:
-                yield part.topic, partition
-
-
-def wanted_by(member: MemberMetadata) -> tuple[str, ...]:
-    """The topics that the member subscribes to."""
-    try:
-        return decode(ConsumerProtocolSubscription, member.subscription)[1].topics
-    except DecodeError as error:
-        raise LawBroken("no-defect", f"{member.member_id} sent a subscription that cannot be read: {error}") from error
-
-
 def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: Place) -> bool:
-    """The member is of the group's generation, which gave the place to no other member."""
+    """The member is of the group's generation, which gave the place to no other member and is not about to."""
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
+        return False
+    if group.live.state is State.COMPLETING:
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: nobody has anything new
@@ -223,7 +239,7 @@ def unsettled(group: ClassicGroup, topics: Topics) -> Iterator[str]:
         yield f"group {group.group_id} is {group.live.state.name}"
         return
     given = dict.fromkeys(named for member in group.saved.members for named in given_to(member))
-    wanted = dict.fromkeys(topic for member in group.saved.members for topic in wanted_by(member))
+    wanted = dict.fromkeys(topic for member in group.saved.members for topic in subscription_of(member).topics)
     for topic in filter(None, map(topics.named, wanted)):
         for partition in range(topic.partitions):
             if (topic.name, partition) not in given:

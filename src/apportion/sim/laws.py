@@ -192,6 +192,8 @@ WATCHED_LAWS: dict[str, str] = {
     "compacted-replay-equals-live": "the same of a log that a cleaner has passed over, wholly or in part",
     "fenced-with-cause": "no member is fenced that kept to the protocol",
     "gone-with-cause": "no member is dismissed that spoke in time",
+    "gone-in-time": "no member of a classic group at rest is silent for longer than its session",
+    "moves-with-cause": "a leader that shares out stickily takes no partition from a member that could keep it",
     "subscribed-only": "nobody is given a partition of a topic that it does not subscribe to",
     "no-defect": "no machine raises what it does not declare, and no member fails for good but for want of time",
     "durable": "what was acknowledged outlives a crash",

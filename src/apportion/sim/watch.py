@@ -38,6 +38,7 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 OF_CLASSIC = (JoinGroupResponse, SyncGroupResponse, HeartbeatResponse)
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
+LATER = 1 << 62  # when nothing is due
 REPLAYED_EVERY = 500  # steps
 SURELY_SAID = 3  # answers: the first may be to a heartbeat of before, the second to one that was under way
 
@@ -75,7 +76,7 @@ class Watch:
 
     def before(self, event: Any) -> None:
         """The broker is about to step over `event`."""
-        self.generations.before(event)
+        self.generations.before(event, self._mono_ms())
         if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before(self._shards(), event.request)
 
@@ -165,6 +166,8 @@ class Watch:
             for group in shard.ledger.groups.values():
                 if isinstance(group, ClassicGroup):
                     self._look_at_classic(group)
+                    if (shard.wake_at() or LATER) > self._mono_ms():  # all that was due has been done
+                        self.generations.check_silence(group, self._mono_ms())
 
     def _look_at(self, group: IncrementalGroup, shard: Shard, event: Any) -> None:
         before = self._members.get(group.group_id, {})
@@ -235,16 +238,8 @@ class Watch:
         if before is not None and is_held and before.target is member.target and before.said is member.said:
             return before
         since_ms = before.since_ms if before is not None and is_held else self._mono_ms()
-        return Looked(
-            member.epoch,
-            member.previous_epoch,
-            member.state,
-            member.assigned,
-            member.revoking,
-            member.target,
-            member.said,
-            since_ms,
-        )
+        held = (member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
+        return Looked(*held, member.target, member.said, since_ms)
 
     def _check_epochs(self, group: IncrementalGroup, before: Mapping[str, Looked], after: Mapping[str, Looked]) -> None:
         name, epoch = group.group_id, group.saved.epoch

@@ -1,0 +1,262 @@
+"""A tiny example for each planted bug of classic and mixed groups: what comes of it without the bug, and with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from apportion.coord.classic.state import State
+from apportion.deadlines import Deadlines
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Caller, Reply
+from apportion.member.assigning import Subscription, TopicParts, TopicShape, to_wire
+from apportion.member.assignors import CooperativeSticky, Sticky
+from apportion.member.holding import Holding
+from apportion.member.leader import share_out
+from apportion.member.membership import IdPartition, Known, LookUp, SeenTopic
+from apportion.sim.subscriptions import given_to
+from apportion.wire.consumer_protocol import encode_sticky
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.member.groupworld import GroupWorld
+
+P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
+COOPERATIVE, EAGER = "cooperative-sticky", "range"
+
+
+def settled(*assignors, **sizes):
+    """A group at rest: "A" with these assignors, classic; with the topic t, of 4 partitions unless `sizes` says otherwise."""
+    world = GroupWorld(**sizes)
+    actor = world.joins("A", *assignors)
+    world.settle()
+    return world, actor
+
+
+def told_to_rejoin(world, actor, *, adopts):
+    """Somebody else has joined, and the member has heard so in a heartbeat."""
+    newcomer = world.joins("B", *(assignor.name for assignor in actor.machine.settings.assignors))
+    world.run(newcomer, adopts=False)
+    world.wait(3_000)
+    world.run(actor, adopts=adopts)
+
+
+def rests(world):
+    """Ten seconds pass in which every message arrives and every owner is quick."""
+    for _ in range(40):
+        while world.mail:
+            world.deliver(0)
+            for actor in world.alive():
+                world.adopts(actor)
+        world.wait(250)
+
+
+def named(world, ids):
+    """The names of those members that have these ids."""
+    return sorted(name for name, actor in world.actors.items() if actor.view.member_id in ids)
+
+
+def who_is_left_of_those_that_wait() -> Any:
+    """B has joined and waits for A, whose owner is slow to let go, for longer than B's session."""
+    world, a = settled(EAGER)
+    b = world.joins("B", EAGER)
+    world.settle()
+    world.run(world.joins("C", EAGER), adopts=False)
+    world.wait(3_000)
+    world.run(b, adopts=True)
+    for _ in range(4):
+        world.wait(3_000)
+        world.run(a, adopts=False)
+    return named(world, world.current())
+
+
+def what_is_due_though_it_was_put_off() -> Any:
+    deadlines, due = Deadlines(), []
+    deadlines.arm(("a",), 5)
+    deadlines.arm(("b",), 5)
+    for key in deadlines.take_due(5):
+        due.append(key)
+        deadlines.arm(("b",), 9)
+    return due
+
+
+def how_many_are_left_of_those_silent_since_a_crash() -> Any:
+    world, _ = settled(EAGER)
+    world.crash()
+    world.wait(60_000)
+    return len(world.current())
+
+
+def commits(world, actor, generation):
+    """What the coordinator says to a commit of that member."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+    topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
+    request = OffsetCommitRequest(
+        group_id="g", member_id=actor.view.member_id, generation_id_or_member_epoch=generation, topics=(topic,)
+    )
+    actions = world.shard.step(Arrived(0, request, 9, Caller("c", "h"), bytes(16)), world.now)
+    [body] = [action.body for action in actions if isinstance(action, Reply)]
+    return Code(body.topics[0].partitions[0].error_code)
+
+
+def a_commit_of_the_generation_before() -> Any:
+    world, a = settled(EAGER)
+    return commits(world, a, a.view.epoch - 1)
+
+
+def a_commit_before_the_leader_has_shared_out() -> Any:
+    world = GroupWorld()
+    a = world.joins("A", EAGER)
+    while a.view.epoch < 0:
+        world.deliver_to(a)
+        world.wait(0)
+    assert world.shard.ledger.classic_or_none("g").live.state is State.COMPLETING
+    return commits(world, a, a.view.epoch)
+
+
+def what_b_gets_of_what_a_owns() -> Any:
+    members = {"A": Subscription(("t",), owned=(TopicParts("t", (0, 1)),), generation=1), "B": Subscription(("t",))}
+    return CooperativeSticky().assign({"t": TopicShape(2)}, members)["B"].partitions
+
+
+def what_is_claimed_before_it_is_let_go_of() -> Any:
+    holding = Holding()
+    holding.aim(1, (P0, P1))
+    holding.adopt((P0, P1))
+    holding.aim(1, (P0,))
+    return holding.claim()
+
+
+def which_generation_an_eager_member_is_in_whose_owner_still_works() -> Any:
+    world, a = settled(EAGER)
+    told_to_rejoin(world, a, adopts=False)
+    return a.view.epoch
+
+
+def what_is_offered_on_the_way_to_a_generation() -> Any:
+    """A's look at its topics ends when it has given everything back, and waits for C."""
+    world, a = settled(EAGER)
+    world.joins("C", EAGER)
+    world.settle()
+    world.wait(1_000)
+    world.run(world.joins("B", EAGER), adopts=False)
+    world.wait(2_000)
+    looks = [mail for mail in world.mail if isinstance(mail[1], LookUp)]
+    assert looks
+    world.mail = [mail for mail in world.mail if mail not in looks]
+    world.run(a, adopts=True)
+    world.mail += looks
+    world.deliver_to(a)
+    return len(a.view.target)
+
+
+def whether_a_leader_sees_that_its_share_is_gone() -> Any:
+    _, a = settled(EAGER)
+    return a.machine._standing._has_what_is_gone({"t": TopicShape(1)})
+
+
+def what_is_offered_of_a_namesake() -> Any:
+    world, a = settled(COOPERATIVE)
+    world.wait(3_000)
+    [look] = [what for _, what, _ in world.mail if isinstance(what, LookUp)]
+    world.tell(a, Known(look.request_id, (SeenTopic("t", b"another".rjust(16, b"."), 4),)))
+    return len(a.view.target)
+
+
+def what_a_group_says_that_a_member_has_since_it_is_classic() -> Any:
+    world, a = settled(COOPERATIVE)
+    m = world.joins("M")
+    rests(world)
+    world.leaves(m)
+    world.run(m, adopts=False)
+    [member] = world.shard.ledger.classic_or_none("g").saved.members
+    assert member.member_id == a.view.member_id
+    return list(given_to(member))
+
+
+def what_a_member_owes_since_its_group_is_incremental() -> Any:
+    """A is to give half of its partitions to B, and has not heard so, when the first KIP-848 member comes."""
+    world, a = settled(COOPERATIVE)
+    told_to_rejoin(world, a, adopts=False)
+    while world.shard.ledger.classic_or_none("g").live.state is not State.STABLE:
+        world.deliver_to(a)
+    world.run(world.joins("M"), adopts=False)
+    return len(world.shard.ledger.incremental_or_none("g").saved.members[a.view.member_id].revoking.units)
+
+
+def what_a_member_holds_that_joins_with_all_that_it_uses() -> Any:
+    world, a = settled(COOPERATIVE, t=6)
+    world.joins("M")
+    rests(world)
+    world.run(world.joins("N"), adopts=False)
+    world.wait(3_000)
+    world.run(a, adopts=False)
+    return len(world.shard.ledger.incremental_or_none("g").saved.members[a.view.member_id].holds())
+
+
+def what_a_classic_member_has_of_a_consumer_group() -> Any:
+    """M had everything, and has given half of it up for A, whose group is at A's epoch already."""
+    world = GroupWorld()
+    world.joins("M")
+    world.settle()
+    a = world.joins("A", COOPERATIVE)
+    rests(world)
+    return len(a.view.owned)
+
+
+def who_keeps_what_by_user_data() -> Any:
+    """A was away since the first generation; B and C have what it had."""
+
+    def said(generation, *partitions):
+        return Subscription(("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation))
+
+    given = Sticky().assign({"t": TopicShape(2)}, {"A": said(1, 0, 1), "B": said(2, 0), "C": said(2, 1)})
+    return {name: share.partitions for name, share in given.items() if share.partitions}
+
+
+def who_keeps_what_two_members_claim() -> Any:
+    owned = (TopicParts("t", (0,)),)
+    members = {name: Subscription(("t",), owned=owned, generation=at) for name, at in (("A", 1), ("B", 2))}
+    given = CooperativeSticky().assign({"t": TopicShape(1)}, members)
+    return [name for name, share in given.items() if share.partitions]
+
+
+def what_a_leader_does_with_claims_of_an_older_generation() -> Any:
+    members = {
+        "A": Subscription(("t",), owned=(TopicParts("t", (0, 1)),), generation=1),
+        "B": Subscription(("t",), generation=2),
+    }
+    try:
+        return share_out(CooperativeSticky(), {"t": TopicShape(2)}, members, checks=True).withholds
+    except Refused as refused:
+        return refused.why
+
+
+CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an example, what comes of it without it, and with it
+    "parked-is-silent": (who_is_left_of_those_that_wait, ["A", "B", "C"], ["A", "C"]),
+    "due-all-the-same": (what_is_due_though_it_was_put_off, [("a",)], [("a",), ("b",)]),
+    "classic-session-after-recovery": (how_many_are_left_of_those_silent_since_a_crash, 0, 1),
+    "commit-generation": (a_commit_of_the_generation_before, Code.ILLEGAL_GENERATION, Code.NONE),
+    "commit-between-generations": (a_commit_before_the_leader_has_shared_out, Code.REBALANCE_IN_PROGRESS, Code.NONE),
+    "cooperative-gives-at-once": (what_b_gets_of_what_a_owns, (), (TopicParts("t", (1,)),)),
+    "rejoin-before-adopted": (what_is_claimed_before_it_is_let_go_of, (P0, P1), (P0,)),
+    "eager-joins-at-once": (which_generation_an_eager_member_is_in_whose_owner_still_works, 1, 2),
+    "learns-while-joining": (what_is_offered_on_the_way_to_a_generation, 0, 2),
+    "share-that-is-gone": (whether_a_leader_sees_that_its_share_is_gone, True, False),
+    "namesake": (what_is_offered_of_a_namesake, 0, 4),
+    "downgrade-forgets": (what_a_group_says_that_a_member_has_since_it_is_classic, [("t", 0), ("t", 1)], []),
+    "upgrade-forgets-debts": (what_a_member_owes_since_its_group_is_incremental, 2, 0),
+    "join-owns-nothing": (what_a_member_holds_that_joins_with_all_that_it_uses, 3, 2),
+    "rejoin-by-epoch-alone": (what_a_classic_member_has_of_a_consumer_group, 2, 0),
+    "KAFKA-7026": (
+        who_keeps_what_by_user_data,
+        {"B": (TopicParts("t", (0,)),), "C": (TopicParts("t", (1,)),)},
+        {"A": (TopicParts("t", (0,)),), "B": (TopicParts("t", (1,)),)},
+    ),
+    "KAFKA-12984": (who_keeps_what_two_members_claim, ["B"], []),
+    "KAFKA-13406": (
+        what_a_leader_does_with_claims_of_an_older_generation,
+        True,
+        "the assignor gives partition 1 of 't' to 'B' while 'A' still owns it",
+    ),
+}

@@ -1,0 +1,265 @@
+"""Bugs of classic groups to be found, of their members, and of groups that both protocols meet in: see `planted.py`."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from apportion.assign import sticky
+from apportion.assign.claims import Claims, Settled, settled
+from apportion.coord import consumer_classic, convert, shard
+from apportion.coord.classic import rebalance
+from apportion.coord.classic.expire import forget_pending, remove
+from apportion.coord.classic.state import SESSION, ClassicGroup, State
+from apportion.coord.consumer_classic import beat_of
+from apportion.coord.convert import Heir, Stayer, as_saved
+from apportion.coord.group import CommitClaim
+from apportion.coord.incremental.beat import Beat
+from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.coord.turn import Ask, Turn
+from apportion.deadlines import Deadlines, Key
+from apportion.errors import Code, Refused
+from apportion.machine import Instant
+from apportion.member import assignors, holding, leader
+from apportion.member.assigning import Cluster, Subscription, TopicParts, from_wire
+from apportion.member.assignors import Past
+from apportion.member.atlas import Atlas
+from apportion.member.classic import ClassicMember
+from apportion.member.classic import State as Stand
+from apportion.member.generation import NO_GENERATION
+from apportion.member.membership import Action, Assignment, SeenTopic, minus
+from apportion.member.standing import Standing
+from apportion.topics import TopicId, Topics
+from apportion.wire.consumer_protocol import decode_sticky
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.messages.group_records import MemberMetadata
+from apportion.wire.messages.join_group import JoinGroupRequest
+from tests.sim.bug import Planted
+
+ALL_CLASSIC = {"protocol": "classic"}
+BOTH = {"protocol": "mixed"}
+
+check_commit = ClassicGroup.check_commit  # as it is, whatever stands in its place
+
+
+# the coordinator of classic groups
+
+
+def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
+    _, group_id, member_id = key
+    group = turn.ledger.classic_or_none(group_id)
+    if group is None:
+        return
+    if member_id in group.live.pending_joins:
+        forget_pending(turn, group, member_id)
+        rebalance.complete_if_all_here(turn, group)
+    elif (member := group.live.members.get(member_id)) is not None:
+        remove(turn, group, member)
+        if group.live.state is not State.EMPTY:
+            rebalance.prepare_or_complete(turn, group)
+
+
+def take_all_due_at_once(self: Deadlines, now_ms: int) -> Iterator[Key]:
+    return iter(self.pop_due(now_ms))
+
+
+def revive_members_alone(turn: Turn, group: ClassicGroup) -> None:
+    group.revive()
+
+
+def members_may_commit_in_any_generation(self: ClassicGroup, claim: CommitClaim) -> None:
+    check_commit(self, claim._replace(epoch=self.live.generation))
+
+
+def members_may_commit_in_any_state(self: ClassicGroup, claim: CommitClaim) -> None:
+    try:
+        check_commit(self, claim)
+    except Refused as refused:
+        if refused.code is not Code.REBALANCE_IN_PROGRESS:
+            raise
+
+
+# members
+
+
+def what_is_to_be_kept(owned: Assignment, target: Assignment | None) -> Assignment:
+    return owned if target is None else minus(owned, minus(owned, target))
+
+
+def learn_at_any_time(
+    self: ClassicMember, names: tuple[str, ...], seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant
+) -> None:
+    self._do(lambda: self._standing.learn(names, seen), actions)
+    self._look_when_needed(now)
+
+
+def as_if_nothing_were_gone(self: Standing, shapes: Cluster) -> bool:
+    return False
+
+
+def names_have_no_ids(self: Atlas, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
+    return {}
+
+
+# both protocols
+
+
+def assignment_is_forgotten(group: IncrementalGroup, stayer: Stayer, protocol: str, topics: Topics) -> MemberMetadata:
+    said = as_saved(group, stayer, protocol, topics)
+    said.assignment = b""
+    return said
+
+
+def without_debts(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> list[Heir]:
+    return heirs
+
+
+def beat_of_who_owns_nothing(turn: Turn, ask: Ask[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+    return replace(beat_of(turn, ask, subscription), owned=())
+
+
+def must_follow_the_group(turn: Turn, group: IncrementalGroup, member: Member) -> bool:
+    return member.epoch < group.saved.epoch
+
+
+# what Kafka had
+
+
+def drop_out_with_all_that_is_owned(self: ClassicMember, code: Code, keeps_id: bool, actions: list[Action], now: Instant) -> None:
+    """A member that was put out joins again, and claims what it had: its generation alone is reset."""
+    if not keeps_id:
+        self._member_id = ""
+    self._enter(Stand.JOINING)
+    self._pauses.none(now)
+
+
+def told_without_generation(said: Subscription) -> Past:
+    return said.owned, NO_GENERATION
+
+
+def data_without_generation(said: Subscription) -> Past:
+    return from_wire(decode_sticky(said.user_data).topic_partitions), NO_GENERATION
+
+
+def settled_by_the_newest(claims: Claims, partitions: int) -> Settled:
+    """Whoever is behind the newest generation has lost what it had, and claims nothing."""
+    is_new = np.repeat(claims.generations == claims.generations.max(initial=-1), np.diff(claims.member_starts))
+    counts = np.bincount(claims.members[is_new], minlength=len(claims.generations))
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return settled(Claims(starts, claims.partitions[is_new], claims.generations), partitions)
+
+
+CLASSIC = (
+    Planted(
+        "parked-is-silent",
+        "Who has not been heard for a whole session is gone.",
+        ((shard, "EXPIRIES", {**shard.EXPIRIES, SESSION: whoever_is_silent_is_gone}),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "due-all-the-same",
+        "What is due now is due, whatever happens before its turn comes.",
+        ((Deadlines, "take_due", take_all_due_at_once),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "classic-session-after-recovery",
+        "A session is armed by each heartbeat, and every member will send one.",
+        ((shard, "AT_LOAD", {**shard.AT_LOAD, ClassicGroup: revive_members_alone}),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "commit-generation",
+        "Who is a member of the group may commit.",
+        ((ClassicGroup, "check_commit", members_may_commit_in_any_generation),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "commit-between-generations",
+        "Who is in the newest generation may commit, whatever the leader is at.",
+        ((ClassicGroup, "check_commit", members_may_commit_in_any_state),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "cooperative-gives-at-once",
+        "The share says who shall have the partition, so it can be given at once.",
+        ((assignors, "cooperative_sticky", sticky.sticky),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "rejoin-before-adopted",
+        "The member knows what it must give up, so it can join without it.",
+        ((holding, "acknowledged", what_is_to_be_kept),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "eager-joins-at-once",
+        "The owner is told to give everything back, and it will by the time that the others have joined.",
+        ((Standing, "is_ready", property(lambda self: True)),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "learns-while-joining",
+        "What a look at the topics tells is true at any time.",
+        ((ClassicMember, "_learn", learn_at_any_time),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "share-that-is-gone",
+        "A leader that sees its topics for the first time sees no change.",
+        ((Standing, "_has_what_is_gone", as_if_nothing_were_gone),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "namesake",
+        "The leader gave a topic by its name, so whatever has the name is given.",
+        ((Atlas, "ids", names_have_no_ids),),
+        BOTH,
+    ),
+    Planted(
+        "downgrade-forgets",
+        "All will join the classic group anew, so nobody needs to know what they have.",
+        ((convert, "as_saved", assignment_is_forgotten),),
+        BOTH,
+    ),
+    Planted(
+        "upgrade-forgets-debts",
+        "What a member has is what its leader gave it last.",
+        ((convert, "with_debts", without_debts),),
+        BOTH,
+    ),
+    Planted(
+        "join-owns-nothing",
+        "Who joins begins anew and has nothing.",
+        ((consumer_classic, "beat_of", beat_of_who_owns_nothing),),
+        BOTH,
+    ),
+    Planted(
+        "rejoin-by-epoch-alone",
+        "A member joins again when its group has gone on.",
+        ((consumer_classic, "must_rejoin", must_follow_the_group),),
+        BOTH,
+    ),
+    Planted(
+        "KAFKA-7026",
+        "What a member had last is in its user data.",
+        ((assignors, "told_by_user_data", data_without_generation),),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "KAFKA-12984",
+        "Who joins again says what it owns, and is believed.",
+        (
+            (ClassicMember, "_fenced", drop_out_with_all_that_is_owned),
+            (assignors, "told_by_subscription", told_without_generation),
+        ),
+        ALL_CLASSIC,
+    ),
+    Planted(
+        "KAFKA-13406",
+        "Who is behind the newest generation owns nothing, and the check of what cooperative members are given holds for all.",
+        ((sticky, "settled", settled_by_the_newest), (leader, "TRUSTED", "")),
+        ALL_CLASSIC,
+    ),
+)
+"""Every bug of classic and of mixed groups that the simulator has to find."""

@@ -1,0 +1,78 @@
+"""Which protocol and which assignors the applications of a world speak, and which faults befall it."""
+
+import pytest
+
+from apportion.member.assigning import Rebalance
+from apportion.member.strategy import rebalance_of, strategy
+from apportion.sim.dialects import COOPERATIVE, MODERN, STYLES, dialects
+from apportion.sim.scenario import CLASSIC, CONSUMER, FAULTS, MIXED, ONLY_MIXED, Fault, Scenario, ScenarioRefused, drawn
+
+SEEDS = range(200)
+
+
+def spoken(protocol):
+    """For each seed the dialects of the applications of a large world, first and other; workers come first."""
+    return {seed: dialects(Scenario(seed=seed, workers=3, readers=6, protocol=protocol)) for seed in SEEDS}
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, MIXED])
+def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_to_it(protocol):
+    for rows in spoken(protocol).values():
+        for group in (rows[:3], rows[3:]):
+            classic = [dialect for row in group for dialect in row if dialect.protocol == CLASSIC]
+            common = [name for name in classic[0].assignors if all(name in dialect.assignors for dialect in classic)]
+            assert common
+        assert {dialect for row in rows[:3] for dialect in row} == {COOPERATIVE, MODERN}
+
+
+def test_every_style_is_drawn_and_every_assignor_is_some_members():
+    seen = {frozenset(row.first for row in rows[3:]) for rows in spoken(CLASSIC).values()}
+    assert {frozenset(style) for style in STYLES} <= seen
+    assert {name for style in seen for dialect in style for name in dialect.assignors} == {
+        "cooperative-sticky",
+        "range",
+        "roundrobin",
+        "sticky",
+    }
+    ways = {rebalance_of(strategy(dialect.assignors)) for style in seen for dialect in style}
+    assert ways == {Rebalance.EAGER, Rebalance.COOPERATIVE}
+
+
+def test_the_protocol_of_a_world_is_what_its_applications_speak_first():
+    assert {row.first.protocol for rows in spoken(CONSUMER).values() for row in rows} == {CONSUMER}
+    assert {row.first.protocol for rows in spoken(CLASSIC).values() for row in rows} == {CLASSIC}
+    firsts = [{row.first.protocol for row in rows} for rows in spoken(MIXED).values()]
+    assert sum(first == {CONSUMER, CLASSIC} for first in firsts) > len(SEEDS) * 0.9
+
+
+def test_an_application_that_changes_its_dialect_speaks_the_other_protocol_and_then_the_first_again():
+    for rows in spoken(MIXED).values():
+        for row in rows:
+            assert {row.first.protocol, row.other.protocol} == {CLASSIC, CONSUMER}
+            assert row.after(row.first) == row.other
+            assert row.after(row.other) == row.first
+
+
+@pytest.mark.parametrize("kind", ONLY_MIXED)
+@pytest.mark.parametrize("protocol", [CONSUMER, CLASSIC])
+def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind, protocol):
+    sentence = f"^the fault '{kind}' is for worlds of both protocols: give it the protocol 'mixed'.$"
+    with pytest.raises(ScenarioRefused, match=sentence):
+        drawn(1, kinds=[kind], protocol=protocol)
+    with pytest.raises(ScenarioRefused, match=sentence):
+        Scenario(seed=1, protocol=protocol, faults=(Fault(1_000, kind),))
+    assert {fault.kind for fault in drawn(1, kinds=[kind], protocol=MIXED).faults} == {kind}
+
+
+def test_a_protocol_that_there_is_not_is_refused():
+    with pytest.raises(ScenarioRefused, match=r"^there is no protocol 'share'; there are consumer, classic, mixed\.$"):
+        Scenario(seed=1, protocol="share")
+
+
+def test_all_faults_are_drawn_in_mixed_worlds_and_all_but_the_changes_of_protocol_elsewhere():
+    for protocol, kinds in (
+        (MIXED, set(FAULTS)),
+        (CLASSIC, set(FAULTS) - set(ONLY_MIXED)),
+        (CONSUMER, set(FAULTS) - set(ONLY_MIXED)),
+    ):
+        assert {fault.kind for seed in SEEDS for fault in drawn(seed, protocol=protocol).faults} == kinds

@@ -1,0 +1,201 @@
+"""Each law of classic groups can break: something small is broken on purpose, and the law says what it saw."""
+
+import re
+
+import pytest
+
+from apportion.coord import convert, shard
+from apportion.coord.classic import rebalance
+from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.member import assignors, generation, standing
+from apportion.member.assigning import Given, Subscription, TopicParts
+from apportion.member.blobs import given_blob, subscription_blob
+from apportion.member.generation import NO_GENERATION
+from apportion.member.leader import Plan
+from apportion.node import coordinators
+from apportion.sim import dialects
+from apportion.sim.play import play
+from apportion.sim.scenario import CLASSIC, MIXED, drawn
+from apportion.sim.stickiness import moved_without_need
+from apportion.wire.consumer_protocol import encode_sticky
+from apportion.wire.messages.consumer_protocol import TopicPartition
+from apportion.wire.messages.group_records import GroupMetadataValue, MemberMetadata
+from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.sim.planted import PLANTED
+
+to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm, convert.downgrade
+
+
+def counts_backwards(self):
+    record = to_save(self)
+    record.value.generation = 100 - record.value.generation
+    return record
+
+
+def plan(members, given):
+    return Plan(tuple(SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given)) for member in members), False)
+
+
+def gives_everything_to_all(assignor, cluster, members, *, checks):
+    return plan(members, Given(tuple(TopicParts(name, tuple(range(shape.partitions))) for name, shape in sorted(cluster.items()))))
+
+
+def gives_what_nobody_wants(assignor, cluster, members, *, checks):
+    return plan(members, Given((TopicParts("strange", (0,)),)))
+
+
+def gives_nothing(assignor, cluster, members, *, checks):
+    return plan(members, Given())
+
+
+def waits_a_tenth(turn, kind, group, wait_ms):
+    arm(turn, kind, group, wait_ms // 10)
+
+
+def says_nothing(said):
+    return b"\0"
+
+
+def forgets_what_it_was(turn, group, stayers, leader):
+    group.saved.epoch = 1
+    downgrade(turn, group, stayers, leader)
+
+
+def lasts_for_ever(turn, key):
+    return None
+
+
+def nothing_is_told(said):
+    return (), NO_GENERATION
+
+
+ID = r"\w+-[0-9a-f-]{36}"
+SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law that says so, and how
+    "generations count backwards": (
+        CLASSIC,
+        (ClassicGroup, "to_save", counts_backwards),
+        "epochs-never-back",
+        r"group \w+ was at generation \d+, and is at \d+\.",
+    ),
+    "a conversion loses the epoch": (
+        MIXED,
+        (convert, "downgrade", forgets_what_it_was),
+        "epochs-never-back",
+        r"group \w+ was at epoch \d+, and is at 1\.",
+    ),
+    "a leader gives everything to all": (
+        CLASSIC,
+        (standing, "share_out", gives_everything_to_all),
+        "one-holder",
+        rf"group \w+, generation \d+: t\d-0 is given to {ID} and to {ID}\.",
+    ),
+    "a leader gives what nobody wants": (
+        CLASSIC,
+        (standing, "share_out", gives_what_nobody_wants),
+        "subscribed-only",
+        rf"{ID} wants t.* and has strange\.",
+    ),
+    "a leader gives nothing": (
+        CLASSIC,
+        (standing, "share_out", gives_nothing),
+        "converges",
+        r"\d+ ms after the last fault t\d-0 is given to nobody in \w+\.",
+    ),
+    "a group waits for a tenth of the time": (
+        CLASSIC,
+        (rebalance, "_arm", waits_a_tenth),
+        "gone-with-cause",
+        rf"group \w+: {ID} was dismissed from PREPARING after \d+ ms of silence and \d+ ms of waiting\.",
+    ),
+    "no session ever ends": (
+        CLASSIC,
+        (shard, "EXPIRIES", {**shard.EXPIRIES, SESSION: lasts_for_ever}),
+        "gone-in-time",
+        rf"group \w+: {ID} is still a member after \d+ ms of silence\.",
+    ),
+    "a subscription says nothing": (
+        CLASSIC,
+        (generation, "subscription_blob", says_nothing),
+        "no-defect",
+        rf"{ID} sent a subscription that cannot be read: .*",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SABOTAGE)
+def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypatch):
+    protocol, swap, law, sentence = SABOTAGE[what]
+    kinds = ("switch-all",) if protocol == MIXED else ("crash",)
+    world = drawn(3, kinds=kinds, protocol=protocol, workers=3, statics=0, session_ms=4_000, duration_ms=30_000)
+    assert play(world).broken is None
+    monkeypatch.setattr(*swap)
+    broken = play(world).broken
+    assert broken is not None and broken.law == law, broken
+    assert re.fullmatch(sentence, broken.why)
+
+
+@pytest.mark.parametrize(
+    ("bug", "law", "sentence"),
+    [
+        ("cooperative-gives-at-once", "no-two-hands", rf"{ID} uses t\d-\d, which {ID} uses, too\."),
+        ("commit-generation", "commit-is-fenced", rf"{ID} committed t\d-\d as of epoch \d+, which it may not\."),
+    ],
+    ids=["cooperative-gives-at-once", "commit-generation"],
+)
+def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, law, sentence, monkeypatch):
+    world = drawn(0, **PLANTED[bug].sizes)
+    PLANTED[bug].plant(monkeypatch)
+    broken = play(world).broken
+    assert broken is not None and broken.law == law, broken
+    assert re.fullmatch(sentence, broken.why)
+
+
+def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
+    monkeypatch.setattr(dialects, "STYLES", ((dialects.Dialect(CLASSIC, ("sticky",)),),))
+    world = drawn(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
+    assert play(world).broken is None
+    monkeypatch.setattr(assignors, "told_by_user_data", nothing_is_told)
+    broken = play(world).broken
+    assert broken is not None and broken.law == "moves-with-cause", broken
+    assert re.fullmatch(
+        r"group readers, generation \d+: of \d+ partitions that members had, \d+ stay where \d+ could\.", broken.why
+    )
+
+
+def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(monkeypatch):
+    world = drawn(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
+    assert play(world).broken is None
+    stored = coordinators.stored
+    monkeypatch.setattr(coordinators, "stored", lambda partition: list(stored(partition))[:1])
+    broken = play(world).broken
+    assert broken is not None and broken.law == "epochs-never-back", broken
+    assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)
+
+
+def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
+    """A member as the log knows it: what it was given, and what it told of its last share."""
+    data = encode_sticky((TopicPartition(topic="t", partitions=last),), at) if last else None
+    subscription = subscription_blob(Subscription(topics, data))
+    return MemberMetadata(member_id=name, subscription=subscription, assignment=given_blob(Given((TopicParts("t", given),))))
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([member("a", (0, 1), (0, 1), 1), member("b", (2,), (2, 3), 1), member("c", (3,))], []),
+        (
+            [member("a", (0, 2), (0, 1), 1), member("b", (1, 3), (2, 3), 1)],
+            ["of 4 partitions that members had, 2 stay where 4 could."],
+        ),
+        ([member("a", (0,), (0, 1), 1), member("b", (1,), (1,), 2)], []),  # b has it since
+        ([member("a", (1,), (0,), 1), member("b", (0,), (0,), 1)], []),  # nobody knows whose it was
+        ([member("a", (0,), (0, 7), 1), member("b", (1,))], []),  # t-7 is gone
+        ([member("a", (1,), (0,), 1), member("b", (0,), topics=("t", "u"))], []),  # b wants more than a: nobody knows what is fair
+        ([], []),
+    ],
+)
+def test_what_could_have_stayed_is_counted(members, why):
+    saved = GroupMetadataValue(protocol_type="consumer", generation=3, protocol="sticky", leader="a", members=tuple(members))
+    assert list(moved_without_need(saved)) == why
+    saved.protocol = "range"
+    assert list(moved_without_need(saved)) == []
