@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import apportion.spark.owner
 from apportion.client.cluster import Cluster, places_of
 from apportion.member.assigning import Given, TopicParts
 from apportion.member.blobs import given_blob
@@ -137,6 +138,15 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ow
     again = owner_of("restarted", "restart", startingOffsets="earliest")
     following = span_where(again, batch, lambda span: span != batch, limit=5)
     assert (dict(following.ranges), cluster.committed("restarted", [place])) == ({place: (5, 8)}, {place: 5})
+
+
+def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(cluster, owner_of, haunt, monkeypatch):
+    monkeypatch.setattr(apportion.spark.owner, "FIRST_ANSWER_LIMIT_S", 1.0)
+    places = places_of(cluster.create_topic("slow", 2))
+    haunt("slow-group", "slow")
+    owner = owner_of("slow-group", "slow", startingOffsets="earliest")
+    produce(cluster, places[0], 1)
+    assert set(span_where(owner, NOTHING, lambda span: len(span.ranges) == 2).ranges) == set(places)
 
 
 def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(cluster, owner_of, haunt):

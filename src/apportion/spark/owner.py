@@ -210,6 +210,8 @@ class Owner:
         hopeless = isinstance(error, Refused) and not error.code.retriable
         if self.batches.planned_life == 0:
             limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
+            if self._waits_for_others():
+                limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
         elif hopeless or self._caps is not None:
             limit_s = STANDSTILL_LIMIT_S
         else:
@@ -219,6 +221,11 @@ class Owner:
             raise MembershipFailed(
                 f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}"
             ) from error
+
+    def _waits_for_others(self) -> bool:
+        """Whether the coordinator of a classic group has given the member an id, and a place only when all others join again."""
+        view = self.session.status()
+        return self.options.classic and bool(view.member_id) and view.target is None
 
     def _warn_of_long_batch(self) -> None:
         """A line when the last batch took more than half of the time after which the group takes its partitions away."""
