@@ -75,9 +75,12 @@ class ClassicAuthor:
         self.present: frozenset[str] = frozenset()
         self.state = "Dead"
         self.is_led_by: str | None = None
+        self.seen: set[int | str] = set()
+        """The codes and the states that were met."""
 
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
+        self.seen |= {said["code"] for said in (answer, *late.values()) if isinstance(said, dict) and "code" in said}
         for letter, told in late.items():
             self._answered(self.actors[letter], told)
         if isinstance(step, Join | Sync) and step.group == self.group:
@@ -134,6 +137,7 @@ class ClassicAuthor:
         """The author knows who the broker says is in the group."""
         described = answer[self.group]
         self.state = described["state"]
+        self.seen.add(self.state)
         self.present = frozenset(described["members"])
 
     def ties(self, step: Step) -> bool:

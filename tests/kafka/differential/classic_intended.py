@@ -2,7 +2,7 @@
 
 from tests.kafka.differential.classic_steps import Leave
 from tests.kafka.differential.compare import Difference, Intended
-from tests.kafka.differential.mixed_scripts import SUCCEEDED, UPGRADED
+from tests.kafka.differential.mixed_scripts import SUCCEEDED, UNTARGETED, UPGRADED
 
 
 def is_election(seen: Difference) -> bool:
@@ -28,6 +28,11 @@ def is_downgrade_by_successor(seen: Difference) -> bool:
     return seen.path[:3] == ("answer", SUCCEEDED, "generations") and len(seen.path) == 4 and seen.ours == seen.theirs + 1
 
 
+def is_early_news(seen: Difference) -> bool:
+    """A classic member is told to join again before somebody has made the target of the new epoch."""
+    return seen.path == ("answer", UNTARGETED) and (seen.ours, seen.theirs) == (27, 0)
+
+
 CLASSIC = [
     Intended(
         "who leads when the leader is gone",
@@ -48,6 +53,11 @@ MIXED = [
         "Kafka trusts that the last leader gave everything away; here a target is computed if not, or if members wait.",
         is_upgrade_by_successor,
         ends_script=True,
+    ),
+    Intended(
+        "when a classic member of a consumer group is told to join again",
+        "Kafka waits until some heartbeat of the consumer protocol has made the target; here the epoch is enough.",
+        is_early_news,
     ),
     Intended(
         "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",

@@ -21,6 +21,7 @@ class Author(Protocol):
     """Who writes a script while it is played."""
 
     is_led_by: str | None
+    seen: set[int | str]
 
     def next_step(self) -> Step:
         """The step after those that the author has noted."""

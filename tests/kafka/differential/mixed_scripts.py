@@ -39,12 +39,16 @@ class MixedAuthor:
         self.kind = ""
         self.kinds: set[str] = set()
         """What the group has been since it was last at rest."""
+        self.is_assigning = False
+        """Whether nobody has made a target since the epoch grew."""
         self.changes = 0
         """How many have come or gone since then."""
         self.is_steady = True
         """Whether how much moved until it was at rest says something: who leads a classic group moves what it likes, and a target
         that is overtaken by another one is reached on many ways."""
         self.used: set[str] = set()
+        self.seen: set[int | str] = set()
+        """The codes and the kinds that were met."""
 
     def next_step(self) -> Step:
         """The step after those that the author has noted."""
@@ -58,7 +62,8 @@ class MixedAuthor:
                 return step
 
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
-        """The author knows what came of the step."""
+        """The author knows what came of the step, and of earlier ones."""
+        self.seen |= {said["code"] for said in (answer, *late.values()) if isinstance(said, dict) and "code" in said}
         if isinstance(step, Rest):
             self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
             self.is_at_rest, self.changes, self.kinds = True, 0, {self.kind}
@@ -73,8 +78,10 @@ class MixedAuthor:
     def looked(self, step: Step, answer: Plain) -> None:
         """The author knows what the group is."""
         if answer[self.group]["code"] == 0:
+            self.is_assigning = answer[self.group]["state"] == "Assigning"
             self.kind = "classic" if isinstance(step, DescribeClassic) else "consumer"
             self.kinds.add(self.kind)
+            self.seen.add(self.kind)
 
     def loosely(self, step: Step, answer: Plain) -> Plain:
         """What an answer says that cannot depend on which partition went where, or on who leads."""
@@ -88,6 +95,8 @@ class MixedAuthor:
             return {SUCCEEDED: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and not self.is_steady:
             return {name: said for name, said in answer.items() if name != "moved"}
+        if isinstance(step, Pulse | Sync) and self.is_assigning:
+            return {UNTARGETED: answer["code"]}
         if isinstance(step, Join | Knock):
             return {name: answer[name] for name in ("code", "generation", "type", "protocol")}
         if isinstance(step, Sync):
@@ -134,8 +143,9 @@ class MixedAuthor:
 
 
 UPGRADED = "upgraded by who takes a place"
+UNTARGETED = "before anybody has made a target"
 SUCCEEDED = "made classic by who takes the last place"
-"""What an answer is called when a group has changed its kind by the same step as a place its member."""
+"""What an answer is called when a group has changed its kind as a place its member, or has yet to make a target."""
 GROUP_ID_NOT_FOUND = 69
 LOOSE = ("assignment", "target", "metadata")
 
@@ -269,7 +279,7 @@ def probe_join(author: MixedAuthor) -> Step | None:
         {"member_id": "ghost", "instance": "i-nobody"},
         {"member_id": "ghost", "instance": client.instance or "i-nobody"},
         {"session_ms": 1},
-        {"version": 9},
+        {"version": 9} if author.kind == "consumer" else {"kind": "other"},  # a classic group would wait for who got an id
     ]
     return Join(author.group, STRANGER, **{"protocols": good, "version": 9, "member_id": "", "instance": None} | rng.choice(wrong))
 
