@@ -13,6 +13,7 @@ PROTOCOLS = ("consumer", "classic")
 OPTIONS = {  # option -> default
     "client_id": "apportion",
     "instance_id": None,
+    "client_rack": None,
     "auto_offset_reset": "latest",
     "auto_commit": False,
     "auto_commit_interval_ms": 5_000,
@@ -95,6 +96,7 @@ def membership(chosen: Mapping[str, Any]) -> dict[str, Any]:
     settings = {
         "protocol": chosen["group_protocol"],
         "instance_id": chosen["instance_id"],
+        "rack_id": chosen["client_rack"],
         "rebalance_timeout_ms": chosen["max_poll_interval_ms"],
         "poll_limit_ms": chosen["max_poll_interval_ms"],
     }
