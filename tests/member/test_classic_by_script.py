@@ -354,3 +354,44 @@ def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
     assert member.step(Answered(99, beaten(Code.ILLEGAL_GENERATION)), at(5)) == []
     assert member.step(Known(5, ()), at(5)) == []
     assert member.view() == before
+
+
+def test_the_answer_to_an_earlier_search_is_not_the_answer_to_this_one():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Unanswered(1, "no broker"), at(0))
+    assert member.step(Tick(), at(100)) == [FindCoordinator(2, "g")]
+    for other in (1, 3):
+        assert member.step(Found(other), at(101)) == []
+        assert member.step(Unanswered(other, "another"), at(101)) == []
+    assert member.step(Found(2), at(102)) == [Send(3, joins(""), PARKED_MS)]
+
+
+def test_a_coordinator_that_fails_is_asked_again_for_a_bounded_time():
+    member = eager(wait_limit_ms=500)
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    broken = JoinGroupResponse(error_code=Code.UNKNOWN_SERVER_ERROR)
+    (note,) = member.step(Answered(2, broken), at(1_000))
+    assert note.text.startswith("JoinGroup of member without an id: UNKNOWN_SERVER_ERROR: ")
+    assert member.step(Tick(), at(1_100)) == [Send(3, joins(""), PARKED_MS)]
+    assert len(member.step(Answered(3, broken), at(1_499))) == 1
+    assert member.step(Tick(), at(1_699)) == [Send(4, joins(""), PARKED_MS)]
+    why = Code.UNKNOWN_SERVER_ERROR.sentence
+    assert member.step(Answered(4, broken), at(1_700)) == [Lost(1, ()), Failed(Code.UNKNOWN_SERVER_ERROR, why)]
+
+
+def test_pauses_grow_up_to_their_limit_and_end_when_it_goes_well():
+    member = in_group(eager(), 0)
+    waits, request, now_ms = [], 6, 3_000
+    member.step(Tick(), at(now_ms))
+    for _ in range(6):
+        member.step(Answered(request, beaten(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(now_ms))
+        waits.append(member.wake_at() - now_ms)
+        now_ms, request = member.wake_at(), request + 1
+        member.step(Tick(), at(now_ms))
+    assert waits == [100, 200, 400, 800, 1_000, 1_000]
+    member.step(Answered(request, beaten()), at(now_ms))
+    member.step(Tick(), at(now_ms + 3_000))
+    member.step(Answered(request + 1, beaten(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(now_ms + 3_000))
+    assert member.wake_at() == now_ms + 3_100

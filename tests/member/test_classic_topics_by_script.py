@@ -242,6 +242,16 @@ def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_gene
     assert send.request.reason == "topics have changed"
 
 
+def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_for_it():
+    member = in_group(eager())
+    member.step(Tick(), at(3_000))
+    member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
+    member.step(Answered(6, joined(2)), at(3_000))
+    look = next(each for each in member.step(Answered(7, synced(0, 9, -1)), at(3_000)) if isinstance(each, LookUp))
+    assert member.step(Known(look.request_id, (SEEN,)), at(3_000)) == [Offer(1, (P0,), (), (P0,))]
+    assert any(isinstance(each, LookUp) for each in member.step(Tick(), at(4_000)))
+
+
 def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
@@ -281,3 +291,44 @@ def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
         Send(8, syncs(2, name="cooperative-sticky"), PARKED_MS)
     ]
     assert member.view().owned == (P0,)
+
+
+class Hasty(CooperativeSticky):
+    """Gives everything to the first member, also what another one still has."""
+
+    name = "hasty"
+    rebalances = (Rebalance.COOPERATIVE,)
+
+    def assign(self, cluster, members):
+        return {"m": Given(of_t(0, 1, 2, 3))}
+
+
+class Aloof(Hasty):
+    """The same, under a name that sorts before the one that is trusted."""
+
+    name = "aloof"
+
+
+@pytest.mark.parametrize("assignor", [Hasty(), Aloof()])
+def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(assignor):
+    member = eager(assignors=(assignor,))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    members = (("m", Subscription(("t",))), ("n", Subscription(("t",), owned=of_t(2))))
+    member.step(Answered(2, joined(1, *members, leader="m", name=assignor.name)), at(0))
+    why = "the assignor gives partition 2 of 't' to 'm' while 'n' still owns it"
+    assert member.step(Known(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+
+
+def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m")), at(0))
+    member.step(Unanswered(3, "no broker"), at(0))
+    assert member.step(Tick(), at(1_000)) == [LookUp(4, ("t",))]
+    assert member.step(Known(3, (SEEN,)), at(1_001)) == []
+    assert member.step(Known(5, (SEEN,)), at(1_001)) == []
+    assert member.step(Unanswered(3, "late"), at(1_001)) == []
+    assert member.step(Unanswered(5, "early"), at(1_001)) == []
+    assert member.step(Known(4, (SEEN,)), at(1_001)) == [Send(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)]
