@@ -245,7 +245,11 @@ def stray_commit(author: ClassicAuthor) -> Step | None:
 
 
 def fetch(author: ClassicAuthor) -> Step | None:
-    """Committed offsets."""
+    """Committed offsets, sometimes as a member."""
+    actor = author.choose(*Phase)
+    if actor is not None and actor.label and author.rng.random() < 0.4:
+        generation = actor.generation + author.rng.choice((0, 0, -1, 1))
+        return Fetch(author.group, actor.letter, generation, version=author.rng.choice((9, 10)))
     return Fetch(author.rng.choice((author.group, author.simple, author.nobody)), version=author.rng.choice((2, 5, 7, 8, 9)))
 
 
