@@ -51,7 +51,7 @@ class Rolling:
         return max(vacancies_ms(self.everybody, since).values(), default=0)
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
 def test_a_group_migrates_live_to_the_consumer_protocol_and_back(bootstrap, resident, assignor):
     old, new = classic(assignor), modern()
     stage = Stage(bootstrap, resident, 6)
