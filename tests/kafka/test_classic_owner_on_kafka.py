@@ -8,6 +8,7 @@ import apportion
 from apportion.client.cluster import Cluster, places_of
 from apportion.errors import Code, Refused
 from apportion.member.batches import MembershipFailed
+from apportion.member.membership import SeenTopic
 from apportion.member.spans import NOTHING
 from apportion.spark.options import SourceOptions
 from apportion.spark.owner import Owner
@@ -25,7 +26,8 @@ CLASSIC = {
 
 @pytest.fixture(scope="module")
 def bootstrap(jars, tmp_path_factory):
-    with RealKafka(jars, tmp_path_factory.mktemp("kafka"), {"group.coordinator.rebalance.protocols": "classic"}) as broker:
+    settings = {"group.coordinator.rebalance.protocols": "classic", "broker.rack": "here"}
+    with RealKafka(jars, tmp_path_factory.mktemp("kafka"), settings) as broker:
         yield broker.bootstrap
 
 
@@ -98,6 +100,15 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of)
     produce(cluster, [added], 3)
     (span,) = read_by([owner], lambda spans: spans[0].ranges.get(added, (0, 0))[1] == 3, [span])
     assert span.ranges[added] == (0, 3)
+
+
+def test_the_racks_of_replicas_are_seen_and_a_consumer_may_have_one(bootstrap, cluster):
+    topic = cluster.create_topic("racked", 2)
+    assert cluster.look_up(["racked", "nowhere"]) == (SeenTopic("racked", topic.id, 2, (("here",), ("here",))),)
+    options = {"group_protocol": "classic", "partition_assignment_strategy": "range", "client_rack": "here"}
+    with apportion.Consumer(bootstrap, "racked", topics=["racked"], **options) as consumer:
+        while len(consumer.assignment) < 2:
+            consumer.poll(100)
 
 
 def test_without_kip_848_the_consumer_protocol_is_refused_with_the_remedy(bootstrap, cluster, owner_of):
