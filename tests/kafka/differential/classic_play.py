@@ -139,16 +139,21 @@ def elected(answers: tuple[Plain, Plain], leader: str | None) -> list[tuple[tupl
     """That the brokers chose other leaders for a generation, if that is all that differs and the leader before it is gone."""
     told = [side["late"] | {"": side["answer"]} for side in answers]
     joins = [{each: said for each, said in side.items() if isinstance(said, dict) and "leader" in said} for side in told]
-    if joins[0].keys() != joins[1].keys() or not joins[0]:
-        return []
     leaders = [{said["leader"] for said in side.values() if said["code"] == 0} for side in joins]
     if leaders[0] == leaders[1] or not all(len(each) == 1 for each in leaders):
         return []
-    lists = [
-        [{label: said for label, (_, said) in each["members"].items()} for each in side.values() if each["members"]]
+    rolls = [
+        [
+            {label: said for label, (_, said) in each["members"].items()}
+            for each in side.values()
+            if each["member"] == each["leader"]
+        ]
         for side in joins
     ]
-    bare = [{letter: said | {"leader": "", "members": {}} for letter, said in side.items()} for side in joins]
-    if bare[0] != bare[1] or lists[0] != lists[1] or len(lists[0]) != 1 or leader in lists[0][0]:
+    bare = [
+        {each: said | {"leader": "", "members": {}} if each in join else said for each, said in side.items()}
+        for side, join in zip(told, joins, strict=True)
+    ]
+    if bare[0] != bare[1] or rolls[0] != rolls[1] or len(rolls[0]) != 1 or leader in rolls[0][0]:
         return []
     return [(("election",), *(each.pop() for each in leaders))]
