@@ -35,17 +35,17 @@ class Atlas:
         return seen is not None and seen.id != partition.topic_id
 
     def held(self, parts: Iterable[TopicParts]) -> Assignment:
-        """These partitions by the ids that their topics have now, without those of topics that do not exist."""
-        known = ((self._seen.get(topic), numbers) for topic, numbers in parts)
-        return assignment(IdPartition(topic.id, number) for topic, numbers in known if topic is not None for number in numbers)
+        """These partitions by the ids that their topics have now, without those that do not exist."""
+        flat = ((topic, number) for topic, numbers in parts for number in numbers)
+        return assignment(IdPartition(self._seen[topic].id, number) for topic, number in flat if self._has(topic, number))
 
     def ids(self, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
         """The ids that the topics of these parts have now, of those that exist."""
         return {topic: seen.id for topic, _ in parts if (seen := self._seen.get(topic)) is not None}
 
     def lacks(self, parts: Iterable[TopicParts]) -> bool:
-        """Whether a topic of these does not exist."""
-        return any(topic not in self._seen for topic, _ in parts)
+        """Whether some of these do not exist, or not yet where the cluster was asked."""
+        return any(not self._has(topic, number) for topic, numbers in parts for number in numbers)
 
     def parts(self, held: Assignment) -> tuple[TopicParts, ...]:
         """These partitions by name, in order; a topic and its namesake that was made later are one."""
@@ -54,3 +54,7 @@ class Atlas:
     def cluster(self, names: Iterable[str]) -> dict[str, TopicShape]:
         """Those of the named topics that exist, as an assignor wants to see them."""
         return {name: TopicShape(topic.partitions, topic.racks) for name in names if (topic := self._seen.get(name)) is not None}
+
+    def _has(self, topic: str, number: int) -> bool:
+        seen = self._seen.get(topic)
+        return seen is not None and 0 <= number < seen.partitions
