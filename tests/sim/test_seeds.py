@@ -7,8 +7,9 @@ import pytest
 
 from apportion.sim.fleet import Draw
 from apportion.sim.play import play
+from apportion.sim.scenario import PROTOCOLS
 
-SLICE = range(60)  # of `make test`; more are `apportion sim --runs`
+SLICE = range(30)  # of each protocol in `make test`; more are `apportion sim --runs`
 LINE = re.compile(r"(?P<seed>\d+)(?P<said>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
 
 
@@ -39,8 +40,9 @@ def test_a_line_says_a_world():
         drawn_of("17 no reason")
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("start", SLICE[::10])
-def test_fresh_seeds_hold(start):
-    outcomes = [play(Draw().scenario(seed)) for seed in range(start, start + 10)]
+def test_fresh_seeds_hold(start, protocol):
+    outcomes = [play(Draw(sizes={"protocol": protocol}).scenario(seed)) for seed in range(start, start + 10)]
     assert [outcome.broken for outcome in outcomes] == [None] * 10
     assert all(outcome.steps > 300 and outcome.digest for outcome in outcomes)

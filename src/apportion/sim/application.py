@@ -92,6 +92,7 @@ class Application(Client):
         self.dialect = self.next_dialect = dialects.first
         self.hand: Held = NOTHING
         self.slow_until_us = 0
+        self._joined_at = 0  # how often shards had been rebuilt when the member last joined
         self.behind_until_us = 0  # what it began while it was slow may last until then
         self.watch = watch
         self._news: tuple[Callable[[Any], bool], Telling, int] | None = None
@@ -215,11 +216,11 @@ class Application(Client):
     def _give_up(self, code: Code, why: str) -> None:
         """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do.
 
-        So with a static classic member that took its own place while the group was joining: that is not saved, so after a crash of the
-        broker its instance is the member of before, as in Kafka.
+        So with a static classic member that took its own place while the group was joining: that is not saved, so if the coordinator has
+        read its log anew since, the instance is the member of before, as in Kafka.
         """
         api = "JoinGroup" if self.speaks_classic else "ConsumerGroupHeartbeat"
-        is_taken_back = self.speaks_classic and code is Code.FENCED_INSTANCE_ID
+        is_taken_back = code is Code.FENCED_INSTANCE_ID and self.speaks_classic and self.watch.rebuilt > self._joined_at
         if not is_taken_back and reaction(api, code) is not Reaction.WAIT:
             raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
         self.world.say(self.name, f"gives up: {code.name}")
@@ -275,6 +276,8 @@ class Application(Client):
                 self.watch.hears(self, answer.member_epoch, code)
             case JoinGroupRequest():
                 leads = " and leads" if answer.leader == answer.member_id != "" else ""
+                if code is Code.NONE:
+                    self._joined_at = self.watch.rebuilt
                 self.world.say(self.name, f"joins generation {answer.generation_id}{leads} as {answer.member_id}, {code.name}")
             case SyncGroupRequest(generation_id=generation):
                 self.world.say(self.name, f"is in generation {generation}, {code.name}")

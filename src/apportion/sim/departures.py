@@ -1,10 +1,13 @@
-"""A member of a consumer group as it was seen last, and which requests may end its membership."""
+"""A member of a consumer group as it was seen last, which requests may end its membership, and what a classic one cannot know."""
 
 from typing import Any, NamedTuple
 
 from apportion.coord.incremental.beat import AWAY
+from apportion.coord.incremental.holds import PARTITION, SHIFT
 from apportion.coord.incremental.reconcile import State
-from apportion.coord.incremental.state import Member
+from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.member.spans import Place
+from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -49,3 +52,14 @@ def was_asked(request: Any, member_id: str, last: Looked) -> bool:
             return any(each.member_id == member_id for each in request.members)
         case _:
             return False
+
+
+def has_namesake(group: IncrementalGroup, member_id: str, place: Place, topics: Topics) -> bool:
+    """The place's topic is gone, or the member was given a partition of that number in one that is: the classic protocol only says
+    names, so a member cannot tell a topic from one that was made later under its name.
+    """
+    if topics.with_id(place.topic_id) is None:
+        return True
+    ids = group.saved.units.ids
+    held = group.saved.members[member_id].holds()
+    return any(unit & PARTITION == place.partition and topics.with_id(ids[unit >> SHIFT]) is None for unit in held)

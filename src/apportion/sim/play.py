@@ -95,7 +95,7 @@ def _converge(stage: Stage) -> None:
     """Everything is as it shall be, and the last commits are made."""
     world, scenario = stage.world, stage.world.scenario
     until_us = world.now_us + bound_ms(scenario) * 1_000
-    nudge_us = world.now_us + bound_ms(scenario) * 500 if _may_miss_something(scenario) else None
+    nudge_us = world.now_us + bound_ms(scenario) * 500 if scenario.protocol != CONSUMER else None
     ends: list[int] = []
     while True:
         unsettled, unread = next(_unsettled(stage), None), next(_unread(stage), None)
@@ -103,8 +103,10 @@ def _converge(stage: Stage) -> None:
         if missing is None and ends == _ends(stage):
             return
         if nudge_us is not None and world.now_us >= nudge_us:
-            nudge_us, until_us = None, world.now_us + bound_ms(scenario) * 1_000
-            stage.nudge()
+            nudge_us = None
+            if _may_miss_something(stage):
+                until_us = world.now_us + bound_ms(scenario) * 1_000
+                stage.nudge()
         if world.now_us >= until_us:
             law = "all-is-read" if unread and not unsettled else "converges"
             raise LawBroken(law, f"{bound_ms(scenario)} ms after the last fault {missing or 'offsets are still being committed'}.")
@@ -112,13 +114,17 @@ def _converge(stage: Stage) -> None:
         world.run(world.now_us + (SLICE_US if missing else 3_000 * (scenario.batch_ms + 1_000)))
 
 
-def _may_miss_something(scenario: Scenario) -> bool:
-    """Whether a group may be at rest and a partition nobody's, until its leader sees its topics change.
+def _may_miss_something(stage: Stage) -> bool:
+    """Whether a classic group with static members is at rest and a partition nobody's: so it stays until its topics change.
 
-    So it is with static members of the classic protocol: what changed while a static leader was away nobody sees (KIP-814), and who
-    comes back as the instance of a member that owed a partition to others does not know that it did.
+    What changed while a static leader was away nobody sees (KIP-814), and who comes back as the instance of a member that owed a
+    partition to others does not know that it did.
     """
-    return scenario.protocol != CONSUMER and scenario.statics > 0
+    if stage.broker.node is None:
+        return False
+    topics, shards = stage.broker.node.topics, stage.broker.node.shards()
+    groups = [group for _, shard in shards for group in shard.ledger.groups.values() if isinstance(group, ClassicGroup)]
+    return any(group.live.instances and next(unsettled(group, topics), None) for group in groups)
 
 
 def _be_silent(stage: Stage) -> None:

@@ -19,7 +19,7 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.sim.application import Application
 from apportion.sim.broker import Asked, Broker
-from apportion.sim.departures import Looked, was_asked
+from apportion.sim.departures import Looked, has_namesake, was_asked
 from apportion.sim.generations import Generations, parked
 from apportion.sim.history import History
 from apportion.sim.laws import GROUP_LAWS
@@ -49,6 +49,7 @@ class Watch:
     def __init__(self, world: World, sinks: Mapping[str, Sink]) -> None:
         self.world = world
         self.applications: dict[str, Application] = {}
+        self.rebuilt = 0  # how often shards were made anew
         self.history = History(world)
         self.offsets = Offsets(sinks)
         self.generations = Generations(world)
@@ -322,10 +323,8 @@ class Watch:
         if member_id not in saved.members:
             return
         for place in places:
-            if application.speaks_classic and topics.with_id(place.topic_id) is None:
-                continue  # the classic protocol knows names: a namesake that was made later hides that this is gone
             holder = saved.holders.holder_or_none(saved.units.unit(place.topic_id, place.partition))
-            if holder != member_id:
+            if holder != member_id and not (application.speaks_classic and has_namesake(group, member_id, place, topics)):
                 raise LawBroken("no-two-hands", f"{member_id} uses {place}, which the group says {holder or 'nobody'} has.")
 
     # what is looked at
@@ -339,6 +338,7 @@ class Watch:
     def _rebuilt(self, shards: list[Shard]) -> None:
         """These shards were made anew: every timer begins again, and what somebody was shown is still so."""
         now_ms = self._mono_ms()
+        self.rebuilt += 1
         for shard in shards:
             classic = [group for group in shard.ledger.groups.values() if isinstance(group, ClassicGroup)]
             for restored in classic:
