@@ -332,3 +332,27 @@ def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
     assert member.step(Unanswered(3, "late"), at(1_001)) == []
     assert member.step(Unanswered(5, "early"), at(1_001)) == []
     assert member.step(Known(4, (SEEN,)), at(1_001)) == [Send(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)]
+
+
+def test_an_owner_that_comes_back_in_time_is_given_its_time_anew():
+    member = in_group(eager(poll_limit_ms=1_000), 0)
+    assert member.wake_at() == 1_000
+    assert member.step(Polled(), at(700)) == []
+    assert member.wake_at() == 1_700
+    assert member.step(Tick(), at(1_699)) == []
+    assert member.step(Subscribe(("t",)), at(1_699)) == []
+    assert member.wake_at() == 2_699
+
+
+def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():
+    member = in_group(eager(), 0)
+    hears_of_a_rebalance(member)
+    (join,) = member.step(Adopted(1, ()), at(3_000))
+    waits = []
+    for request in (7, 9, 11):
+        assert join.request_id == request
+        member.step(Answered(request, joined(request)), at(3_000))
+        again = member.step(Answered(request + 1, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)), at(3_000))
+        waits.append(None if again else member.wake_at() - 3_000)
+        (join,) = again or member.step(Tick(), at(member.wake_at()))
+    assert waits == [None, 100, 200]
