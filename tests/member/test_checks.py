@@ -1,5 +1,6 @@
 """Overlapping claims are found, and no group gets an assignment that cannot be."""
 
+import numpy as np
 import pytest
 
 from apportion.errors import Refused
@@ -13,6 +14,7 @@ from apportion.member.assignors import (
     check_given,
     validate_subscription,
 )
+from apportion.member.blobs import given_blob, given_of
 from apportion.topics import TopicPartition
 
 CLUSTER = {"t": TopicShape(2), "u": TopicShape(1)}
@@ -106,6 +108,9 @@ def test_one_of_two_claimants_may_keep_what_both_claim():
         ({"m": Given((("t", ("0",)),))}, "to 'm', which is no topic with whole numbers"),
         ({"m": Given((("t", (0.0,)),))}, "to 'm', which is no topic with whole numbers"),
         ({"m": Given((("t", (True,)),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given((("t", (np.True_,)),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given((("t", 0),))}, "to 'm', which is no topic with whole numbers"),
+        ({"m": Given((("t", np.array([0, 1])),))}, "to 'm', which is no topic with whole numbers"),
         ({"m": Given(((b"t", (0,)),))}, "to 'm', which is no topic with whole numbers"),
         ({"m": Given((), "text")}, "gives 'text' as user data to 'm', which are no bytes"),
     ],
@@ -114,3 +119,13 @@ def test_an_answer_of_another_shape_is_refused_with_its_member(answer, why):
     with pytest.raises(Refused) as refusal:
         check_given({"t": TopicShape(2)}, {"m": Subscription(("t",))}, answer)
     assert why in refusal.value.why
+
+
+def test_numbers_of_arrays_are_numbers():
+    cluster, members = {"t": TopicShape(2)}, {"m": Subscription(("t",))}
+    answer = {"m": Given((TopicParts("t", tuple(np.arange(2))),))}
+    check_given(cluster, members, answer)
+    assert given_of(given_blob(answer["m"])) == giving(t=(0, 1))
+    with pytest.raises(Refused) as refusal:
+        check_given(cluster, members, {"m": Given((TopicParts("t", tuple(np.arange(2, 3))),))})
+    assert refusal.value.why == "the assignor gives partition 2 of 't' to 'm', but the topic has 2 partitions"

@@ -1,6 +1,7 @@
 """What is wrong with what members say, and with what an assignor answers: for built-in assignors and for those of others."""
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused
@@ -88,9 +89,16 @@ def check_shape(answer: Any) -> None:
         if not isinstance(given.partitions, tuple | list):
             raise refused(f"gives {given.partitions!r:.80} to {member!r}, which are no partitions")
         for parts in given.partitions:
-            is_pair = isinstance(parts, tuple) and len(parts) == 2 and isinstance(parts[0], str)
-            if not is_pair or not all(type(number) is int for number in parts[1]):
+            is_pair = isinstance(parts, tuple) and len(parts) == 2
+            if not is_pair or not isinstance(parts[0], str) or not are_numbers(parts[1]):
                 raise refused(f"gives {parts!r:.80} to {member!r}, which is no topic with whole numbers")
+
+
+def are_numbers(numbers: Any) -> bool:
+    """True for a tuple or list of whole numbers, NumPy's as well as Python's; truth values are none."""
+    return isinstance(numbers, tuple | list) and all(
+        isinstance(number, Integral) and not isinstance(number, bool) for number in numbers
+    )
 
 
 def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, Given]) -> None:
