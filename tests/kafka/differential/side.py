@@ -209,9 +209,16 @@ def _of_others(side: Side, step: steps.Beat) -> frozenset[Place]:
     return frozenset(held[:1])
 
 
+def _first_belief(side: Side, step: steps.Beat) -> Belief:
+    """What a new member believes: nothing, or what the classic client did that goes on under its own id."""
+    clients = side.crowds[step.group].clients.values() if step.group in side.crowds else ()
+    owned = next((client.owned for client in clients if client.label == step.member_id), frozenset())
+    return Belief(side.ids.get(step.member_id or "", step.member), told=owned, owned=owned)
+
+
 def _beat(side: Side, step: steps.Beat) -> Plain:
     key = (step.group, step.member)
-    belief = side.beliefs.get(key) or Belief(side.ids.get(step.member_id or "", step.member))
+    belief = side.beliefs.get(key) or _first_belief(side, step)
     member_id = belief.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
     answer = side.call(
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
