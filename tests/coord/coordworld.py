@@ -182,6 +182,8 @@ def _group(saved):
         "instances": saved.instances,
         "subscribers": saved.subscribers,
         "votes": saved.votes,
+        "speakers": saved.speakers,
+        "classics": saved.classics,
         "settled_at": saved.settled_at,
         "held": saved.holders.held(saved.units),
     }

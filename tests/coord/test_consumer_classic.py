@@ -1,5 +1,7 @@
 """Classic members inside a consumer group: what they are answered, by when they must speak, and what they may commit."""
 
+from time import process_time
+
 import pytest
 from coordworld import topic_id, topics
 from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
@@ -153,6 +155,14 @@ def test_a_join_that_cannot_be_is_refused_and_changes_nothing(world, facts, code
 def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(world):
     assert join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
     assert join(world, "n", names=[f"b{number}" for number in range(20_000)]).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols_do(world):
+    began = process_time()
+    assert join(world, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
+    took, began = process_time() - began, process_time()
+    assert {join(world, "n", names=["b"]).error_code for _ in range(200)} == {Code.INCONSISTENT_GROUP_PROTOCOL}
+    assert process_time() - began < took
 
 
 def test_a_full_group_takes_nobody_but_its_members():

@@ -98,6 +98,15 @@ def test_a_member_that_says_other_things_is_counted_for_those_alone():
     assert [group_of(MEMBER, other, again)[fact] for fact in facts] == [{"bar": 1}, {}, {}]
 
 
+def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
+    spoken = tuple(kept.ClassicProtocol(name=name) for name in ("range", "sticky", "range"))
+    classic = Record(MEMBER.key, said(classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)))
+    facts = ("speakers", "classics")
+    assert [group_of(classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
+    assert [group_of(classic, classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
+    assert [group_of(classic, MEMBER)[fact] for fact in facts] == [{}, 0]
+
+
 def test_an_instance_that_another_member_has_taken_stays_with_it():
     takes = Record(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i"))
     had = Record(MEMBER.key, said(instance_id="i"))

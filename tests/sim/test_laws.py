@@ -158,7 +158,7 @@ def test_the_holders_table_must_say_what_the_members_hold():
     }
 
 
-@pytest.mark.parametrize("name", ["subscribers", "votes", "settled_at", "instances"])
+@pytest.mark.parametrize("name", ["subscribers", "votes", "speakers", "settled_at", "instances"])
 def test_every_counter_is_recounted(name):
     group = replayed(SETTLED).groups["g"]
     getattr(group.saved, name)["stray"] = 1

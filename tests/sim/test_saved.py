@@ -84,6 +84,8 @@ def test_the_whole_state_is_in_the_value():
                 instances={"i": "a"},
                 subscribers={"foo": 2, "bar": 1},
                 votes={"range": 1},
+                speakers={},
+                classics=0,
                 settled_at={2: 1},
                 holders={(FOO, 0): "a", (FOO, 1): "a", (BAR, 0): "b"},
             )

@@ -71,17 +71,10 @@ def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> N
     limit = turn.settings.group_consumer_max_size
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.full_group(body.group_id, limit)
-    said = (member.said.classic_member_metadata for member in group.saved.members.values())
-    ballots = dict.fromkeys(names_of(classic) for classic in said if classic is not None)
-    spoken = [dict.fromkeys(names) for names in ballots]
-    names = [protocol.name for protocol in body.protocols]
-    if body.protocol_type != CONSUMER or not any(all(name in each for each in spoken) for name in names):
+    saved = group.saved
+    is_shared = any(saved.speakers.get(protocol.name, 0) == saved.classics for protocol in body.protocols)
+    if body.protocol_type != CONSUMER or not is_shared:
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")
-
-
-def names_of(classic: ClassicMemberMetadata) -> tuple[str, ...]:
-    """The protocols that the member speaks, best first."""
-    return tuple(protocol.name for protocol in classic.supported_protocols)
 
 
 def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:

@@ -137,10 +137,10 @@ def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: Con
     if value is not None:
         saved = ledger.incremental(key.group_id).saved
         member = _member(saved, key.member_id)
-        _count_wishes(saved, member, -1)
+        _count_words(saved, member, -1)
         _forget_instance(saved, member)
         member.said = value
-        _count_wishes(saved, member, 1)
+        _count_words(saved, member, 1)
         if value.instance_id is not None:
             saved.instances[value.instance_id] = member.member_id
         return
@@ -148,7 +148,7 @@ def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: Con
     if group is None or key.member_id not in group.saved.members:
         return
     saved, member = group.saved, group.saved.members[key.member_id]
-    _count_wishes(saved, member, -1)
+    _count_words(saved, member, -1)
     _count_settled(saved, member, -1)
     _forget_instance(saved, member)
     saved.holders.release(member.member_id, member.holds())
@@ -215,12 +215,17 @@ def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> Member | N
     return None if group is None else group.saved.members.get(member_id)
 
 
-def _count_wishes(saved: Saved, member: Member, step: int) -> None:
-    """The group's counts of subscribers and votes with, or without, this member."""
+def _count_words(saved: Saved, member: Member, step: int) -> None:
+    """The group's counts of subscribers, votes and speakers with, or without, this member."""
     for topic in member.said.subscribed_topic_names:
         _count(saved.subscribers, topic, step)
     if member.said.server_assignor is not None:
         _count(saved.votes, member.said.server_assignor, step)
+    classic = member.said.classic_member_metadata
+    if classic is not None:
+        saved.classics += step
+        for protocol in dict.fromkeys(spoken.name for spoken in classic.supported_protocols):
+            _count(saved.speakers, protocol, step)
 
 
 def _count_settled(saved: Saved, member: Member, step: int) -> None:

@@ -142,6 +142,8 @@ def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}
+    speakers: dict[str, int] = {}
+    classics = 0
     settled_at: dict[int, int] = {}
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
@@ -152,6 +154,10 @@ def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
             instances[said.instance_id] = name
         if said.server_assignor is not None:
             votes[said.server_assignor] = votes.get(said.server_assignor, 0) + 1
+        if said.classic_member_metadata is not None:
+            classics += 1
+            for protocol in dict.fromkeys(spoken.name for spoken in said.classic_member_metadata.supported_protocols):
+                speakers[protocol] = speakers.get(protocol, 0) + 1
         if member.state is State.STABLE:
             settled_at[member.epoch] = settled_at.get(member.epoch, 0) + 1
         for topic in said.subscribed_topic_names:
@@ -159,6 +165,8 @@ def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
     for what, kept, counted in (
         ("subscribers", saved.subscribers, subscribers),
         ("votes", saved.votes, votes),
+        ("speakers", saved.speakers, speakers),
+        ("classic members", saved.classics, classics),
         ("settled members", saved.settled_at, settled_at),
         ("instances", saved.instances, instances),
     ):

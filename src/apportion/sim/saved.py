@@ -48,6 +48,8 @@ class SavedGroup(NamedTuple):
     instances: dict[str, str]
     subscribers: dict[str, int]
     votes: dict[str, int]
+    speakers: dict[str, int]
+    classics: int
     settled_at: dict[int, int]
     holders: dict[Place, str]
 
@@ -120,6 +122,8 @@ def _group(group: IncrementalGroup) -> SavedGroup:
         dict(saved.instances),
         _counted(saved.subscribers),
         _counted(saved.votes),
+        _counted(saved.speakers),
+        saved.classics,
         _counted(saved.settled_at),
         saved.holders.held(saved.units),
     )

@@ -59,12 +59,14 @@ class Saved:
 
     __slots__ = (
         "assignment_epoch",
+        "classics",
         "epoch",
         "holders",
         "instances",
         "members",
         "metadata_hash",
         "settled_at",
+        "speakers",
         "subscribers",
         "units",
         "votes",
@@ -79,6 +81,8 @@ class Saved:
         self.holders = Holders()
         self.subscribers: dict[str, int] = {}  # topic name -> how many members subscribe to it
         self.votes: dict[str, int] = {}  # assignor -> how many members ask for it
+        self.speakers: dict[str, int] = {}  # protocol -> how many classic members speak it
+        self.classics = 0  # how many members are classic ones
         self.settled_at: dict[int, int] = {}  # epoch -> how many members are STABLE there
 
 
