@@ -93,19 +93,31 @@ def test_a_subscription_of_a_newer_version_is_answered_in_the_newest_known(world
 
 
 def test_a_member_is_not_sent_to_join_again_before_all_that_it_waits_for_is_free(world):
+    world.change_topics(topics(foo=6))
     d = ConsumerClient(world, "d", ("foo",))
     for client in (d, world.c, world.c, d):
         client.act()
-    join(world)
-    epoch = world.group().saved.epoch
-    target = {index for _, index in world.c.owned | d.owned}
-    assert target == {0, 1, 2, 3}
-    join(world, "n")
-    for client in (world.c, world.c):
-        client.act()
-    assert beat(world, epoch) == Code.REBALANCE_IN_PROGRESS  # the group went on since
-    joined = join(world)
-    assert joined.generation_id == world.group().saved.epoch
+    assert (len(world.c.owned), len(d.owned)) == (3, 3)
+    generation = join(world).generation_id
+    assert sync(world, generation).assignment == assignment(3)
+    codes = []
+    for client in (world.c, d):  # it is told, then it has given up one partition of the two
+        for _ in range(2):
+            client.act()
+            codes.append(beat(world, generation))
+    assert codes == [Code.NONE, Code.NONE, Code.NONE, Code.REBALANCE_IN_PROGRESS]
+    assert join(world).generation_id == generation
+    free = sorted({0, 1, 2, 3, 4, 5} - {index for _, index in world.c.owned | d.owned})
+    assert (len(free), sync(world, generation).assignment) == (2, assignment(3, *free))
+
+
+def test_a_member_is_sent_to_join_again_when_its_group_goes_on(world):
+    generation = join(world).generation_id
+    assert sync(world, generation).error_code == Code.NONE
+    assert beat(world, generation) == Code.NONE
+    assert join(world, "n").generation_id == generation + 1
+    assert beat(world, generation) == Code.REBALANCE_IN_PROGRESS
+    assert join(world).generation_id == generation + 1
 
 
 def test_a_cooperative_member_revokes_by_joining_again_and_keeps_its_generation_until_then(world):
