@@ -91,6 +91,23 @@ def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy):
     assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
 
 
+def test_every_log_that_wants_it_is_cleaned_one_after_another(kit):
+    play = kit.Play(**SMALL | {"offsets.topic.num.partitions": 4})
+    play.create("t")
+    groups = [f"g{number}" for number in range(12)]
+    for offset in range(40):
+        for group in groups:
+            play.call(commit(group, offset), 9)
+    for _ in range(200):
+        play.sleep(cleaning.PAUSE_MS)
+        play.flush()
+    logs = [partition.log for partition in play.node.partitions() if partition.topic.name == OFFSETS]
+    assert (len(logs), len(play.notes)) == (4, 4)
+    assert [log for log in logs if log.size_bytes > 4000 or log.has_leftovers] == []
+    again = play.crash()
+    assert [committed(again, group) for group in groups] == [39] * len(groups)
+
+
 def test_a_log_at_rest_is_left_alone(busy):
     clean(busy)
     notes, names = list(busy.notes), files(busy)

@@ -110,6 +110,7 @@ class Cleaner:
         if pause is None:
             text = f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
             self._notes.append(Note("info", text))
+            self.look_at(job.partition, now)  # it may have grown meanwhile
             return
         self._job = job
         if pause is Pause.FOR_THE_DISK:
