@@ -150,11 +150,6 @@ def what_is_offered_on_the_way_to_a_generation() -> Any:
     return len(a.view.target)
 
 
-def whether_a_leader_sees_that_its_share_is_gone() -> Any:
-    _, a = settled(EAGER)
-    return a.machine._standing._has_what_is_gone({"t": TopicShape(1)})
-
-
 def what_is_offered_of_a_namesake() -> Any:
     world, a = settled(COOPERATIVE)
     world.wait(3_000)
@@ -242,7 +237,6 @@ CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an
     "rejoin-before-adopted": (what_is_claimed_before_it_is_let_go_of, (P0, P1), (P0,)),
     "eager-joins-at-once": (which_generation_an_eager_member_is_in_whose_owner_still_works, 1, 2),
     "learns-while-joining": (what_is_offered_on_the_way_to_a_generation, 0, 2),
-    "share-that-is-gone": (whether_a_leader_sees_that_its_share_is_gone, True, False),
     "namesake": (what_is_offered_of_a_namesake, 0, 4),
     "downgrade-forgets": (what_a_group_says_that_a_member_has_since_it_is_classic, [("t", 0), ("t", 1)], []),
     "upgrade-forgets-debts": (what_a_member_owes_since_its_group_is_incremental, 2, 0),

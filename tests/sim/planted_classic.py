@@ -21,7 +21,7 @@ from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
 from apportion.member import assignors, holding, leader
-from apportion.member.assigning import Cluster, Subscription, TopicParts, from_wire
+from apportion.member.assigning import Subscription, TopicParts, from_wire
 from apportion.member.assignors import Past
 from apportion.member.atlas import Atlas
 from apportion.member.classic import ClassicMember
@@ -91,10 +91,6 @@ def learn_at_any_time(
 ) -> None:
     self._do(lambda: self._standing.learn(names, seen), actions)
     self._look_when_needed(now)
-
-
-def as_if_nothing_were_gone(self: Standing, shapes: Cluster) -> bool:
-    return False
 
 
 def names_have_no_ids(self: Atlas, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
@@ -202,12 +198,6 @@ CLASSIC = (
         "learns-while-joining",
         "What a look at the topics tells is true at any time.",
         ((ClassicMember, "_learn", learn_at_any_time),),
-        ALL_CLASSIC,
-    ),
-    Planted(
-        "share-that-is-gone",
-        "A leader that sees its topics for the first time sees no change.",
-        ((Standing, "_has_what_is_gone", as_if_nothing_were_gone),),
         ALL_CLASSIC,
     ),
     Planted(
