@@ -33,8 +33,8 @@ STYLES = (
 )
 """What the classic members of one group may offer: any of one row, in which the group always chooses the same.
 
-For after a restart a coordinator knows of each member only what it said in the chosen protocol, as in Kafka: who does not speak that
-one is refused until the others have joined again.
+For after a restart a coordinator knows of each member only what it said in the chosen protocol, as in Kafka: who does not speak
+that one is refused until the others have joined again.
 """
 
 

@@ -56,7 +56,8 @@ def size_bytes(group: ClassicGroup) -> int:
 def settle(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignment, ...]) -> None:
     """Every member has what the leader gave it (nothing where it gave nothing), which is saved, and all that wait are told.
 
-    What is given to strangers is left out. A group too large for one record is told UNKNOWN_SERVER_ERROR and joins again, as in Kafka.
+    What is given to strangers is left out. A group too large for one record is told UNKNOWN_SERVER_ERROR and joins again, as in
+    Kafka.
     """
     live = group.live
     assignments = {said.member_id: said.assignment for said in given if said.member_id in live.members}
