@@ -356,3 +356,32 @@ def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():
         waits.append(None if again else member.wake_at() - 3_000)
         (join,) = again or member.step(Tick(), at(member.wake_at()))
     assert waits == [None, 100, 200]
+
+
+def test_a_topic_that_is_deleted_is_let_go_of():
+    member = in_group(eager(metadata_interval_ms=1_000), 0)
+    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
+    assert member.step(Known(6, ()), at(1_001)) == [Offer(1, (), (P0,), ())]
+
+
+@pytest.mark.parametrize(("partitions", "rejoins"), [(1, False), (0, True)])
+def test_a_leader_sees_that_a_partition_that_it_was_given_is_gone(partitions, rejoins):
+    member = eager(instance_id="i")
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(3, ("m", Subscription(("t",))), leader="m", skip_assignment=True)), at(0))
+    member.step(Answered(3, synced(0)), at(0))
+    member.step(Known(4, (SEEN,)), at(0))
+    member.step(Adopted(1, (P0,)), at(0))
+    actions = member.step(Known(5, (SEEN._replace(partitions=partitions),)), at(1))
+    assert actions == ([Offer(1, (), (P0,), ())] if rejoins else [])
+
+
+def test_a_first_join_late_in_the_life_of_a_process_loses_nothing():
+    member = eager()
+    member.step(Subscribe(("t",)), at(100_000))
+    member.step(Found(1), at(100_000))
+    assert member.step(Answered(2, joined(1, leader="")), at(100_010)) == [Send(3, syncs(1), PARKED_MS)]
+    assert member.view().lives == 1
+    member.step(Answered(3, SyncGroupResponse()), at(100_020))
+    assert member.wake_at() == 103_010  # the next heartbeat
