@@ -48,9 +48,10 @@ class Stage:
         return time.monotonic() - start
 
     def end(self):
-        """No client is left."""
+        """No client is left, and no admin that would look for a broker that a later test kills."""
         for each in self.clients:
             each.crash()
+        del self.admin
 
 
 class Client:
