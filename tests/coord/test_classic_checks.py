@@ -311,7 +311,7 @@ def test_a_group_that_a_very_old_broker_saved_lives_on():
     assert world.send(HeartbeatRequest(group_id="g", generation_id=7, member_id="m"), 4).error_code == Code.NONE
 
 
-@pytest.mark.parametrize(("saved_ms", "revived_ms"), [(-1, 10_000), (0, 10_000), (1, 1)])
+@pytest.mark.parametrize(("saved_ms", "revived_ms"), [(-1, 10_000), (0, 0), (1, 1)])
 def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(saved_ms, revived_ms):
     world = ClassicWorld()
     member = MemberMetadata(member_id="m", rebalance_timeout=saved_ms, session_timeout=10_000)

@@ -22,18 +22,25 @@ ASKED = {Code.NONE, Code.MEMBER_ID_REQUIRED}
 class Barrier(RuleBasedStateMachine):
     """Clients join, sync, beat, leave, hang up, start again and lie; time passes, the shard crashes, the log is cleaned."""
 
-    @initialize(delay_ms=st.sampled_from([0, 100]), limit=st.sampled_from([100, 100, 100, 3]))
-    def begin(self, delay_ms, limit):
+    @initialize(
+        delay_ms=st.sampled_from([0, 100]),
+        limit=st.sampled_from([100, 100, 100, 3]),
+        patience_ms=st.sampled_from([20_000, 20_000, 0]),
+    )
+    def begin(self, delay_ms, limit, patience_ms):
         self.world = ClassicWorld(GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit), topics(foo=3))
         self.players = [Player(f"p{number}") for number in range(5)]
         for number in (0, 1, 2):
             self.players[number].instance_id = f"i{number}"
+        for player in self.players:
+            player.rebalance_ms = patience_ms
         self.waiting = {}  # ticket -> player
+        self.requests = {}  # ticket -> what it asked: who lies since is not meant by the answer
         self.spent = set()
         self.given = {}  # (generation, member id) -> assignment
         self.assignments = 0
 
-    @rule(which=PLAYERS, version=st.sampled_from([3, 5, 8, 9]), names=SPOKEN, patience_ms=st.sampled_from([-1, 6_000, 20_000]))
+    @rule(which=PLAYERS, version=st.sampled_from([3, 5, 8, 9]), names=SPOKEN, patience_ms=st.sampled_from([-1, 0, 6_000, 20_000]))
     def join(self, which, version, names, patience_ms):
         player = self.players[which]
         player.rebalance_ms, player.version = patience_ms, version
@@ -125,7 +132,7 @@ class Barrier(RuleBasedStateMachine):
 
     def ask(self, player, request, version):
         ticket = self.world.ask(request, version, player.name)
-        self.waiting[ticket] = player
+        self.waiting[ticket], self.requests[ticket] = player, request
         self.listen()
 
     def drop(self, tickets):
@@ -145,7 +152,7 @@ class Barrier(RuleBasedStateMachine):
             if isinstance(answer, JoinGroupResponse) and code in ASKED:
                 player.hear_join(answer)
             elif isinstance(answer, SyncGroupResponse) and not code:
-                key = (player.generation, player.member_id)
+                key = (self.requests[ticket].generation_id, self.requests[ticket].member_id)
                 assert self.given.setdefault(key, bytes(answer.assignment)) == answer.assignment
 
     @invariant()

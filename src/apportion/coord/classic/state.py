@@ -364,7 +364,7 @@ class ClassicGroup:
         for said in saved.members:
             member = Member(said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type)
             member.session_timeout_ms = said.session_timeout
-            member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout <= 0 else said.rebalance_timeout
+            member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
             member.protocols = ((saved.protocol or "", bytes(said.subscription)),)
             member.assignment = bytes(said.assignment)
             live.add(member)

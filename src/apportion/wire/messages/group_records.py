@@ -42,7 +42,7 @@ class MemberMetadata:
     group_instance_id: str | None = string(since=3, nullable=3, default=None, ignorable=True)
     client_id: str = string()
     client_host: str = string()
-    rebalance_timeout: int = int32(since=1, ignorable=True)
+    rebalance_timeout: int = int32(since=1, ignorable=True, default=-1)
     session_timeout: int = int32()
     subscription: bytes | memoryview = octets()
     assignment: bytes | memoryview = octets()
