@@ -1,8 +1,9 @@
 """What is meant to differ in scripts of classic and mixed groups; docs/differences.md tells users."""
 
-from tests.kafka.differential.classic_steps import Leave
+from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
 from tests.kafka.differential.mixed_scripts import SUCCEEDED, UNTARGETED, UPGRADED
+from tests.kafka.differential.steps import Commit, DeleteGroups, Forget
 
 
 def is_election(seen: Difference) -> bool:
@@ -33,6 +34,16 @@ def is_early_news(seen: Difference) -> bool:
     return seen.path == ("answer", UNTARGETED) and (seen.ours, seen.theirs) == (27, 0)
 
 
+def is_a_group_of_nothing(seen: Difference) -> bool:
+    """A group that is only on Kafka, because something was refused to it or deleted from it."""
+    if isinstance(seen.step, Forget) and seen.path[-1] == "partitions":
+        return seen.ours == {}
+    if isinstance(seen.step, DescribeClassic):
+        return (seen.path[-1], seen.ours, seen.theirs) in MISSING_HERE
+    return isinstance(seen.step, Forget | DeleteGroups | Commit) and seen.ours in (69, 22) and seen.theirs in (0, 25)
+
+
+MISSING_HERE = (("state", "Dead", "Empty"), ("code", 69, 0), ("has message", True, False), ("operations", -(2**31), 3400))
 CLASSIC = [
     Intended(
         "who leads when the leader is gone",
@@ -66,5 +77,13 @@ MIXED = [
         ends_script=True,
     ),
 ]
-INTENDED = CLASSIC + MIXED
+SELDOM = [
+    Intended(
+        "groups of nothing",
+        "A group that a refused commit named, or whose last offset was deleted, stays in Kafka's memory; here it is not there.",
+        is_a_group_of_nothing,
+        ends_script=True,
+    ),
+]
+INTENDED = CLASSIC + MIXED + SELDOM
 """Where scripts of classic and mixed groups may differ, and why."""
