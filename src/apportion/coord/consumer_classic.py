@@ -10,6 +10,7 @@ Versions: those of JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 from typing import NamedTuple
 
 from apportion.coord.consumer import new_member_id
+from apportion.coord.group import CONSUMER
 from apportion.coord.incremental import expire, fencing
 from apportion.coord.incremental.beat import JOINING, Beat
 from apportion.coord.incremental.heartbeat import bump_if_it_mattered, heartbeat, still_wanted
@@ -26,9 +27,6 @@ from apportion.wire.messages.group_records import ClassicMemberMetadata, Classic
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-
-CONSUMER = "consumer"
-"""The protocol type of members that can be in a consumer group."""
 
 
 class Seat(NamedTuple):

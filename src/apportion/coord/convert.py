@@ -7,17 +7,18 @@ the new one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from apportion.coord import consumer, consumer_classic, records
 from apportion.coord.classic import expire as classic_expire
 from apportion.coord.classic import join
-from apportion.coord.classic.state import CONSUMER, ClassicGroup
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.state import Member as ClassicMember
 from apportion.coord.classic.state import State as ClassicState
 from apportion.coord.classic.sync import LARGEST_BYTES
 from apportion.coord.classic.vote import elect
 from apportion.coord.config import GroupSettings
+from apportion.coord.group import CONSUMER
 from apportion.coord.incremental import expire
 from apportion.coord.incremental.beat import JOINING
 from apportion.coord.incremental.fencing import full_group
@@ -111,21 +112,23 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
     settings, size = turn.settings, len(group.live.members)
     limit = settings.group_consumer_max_size
     if settings.group_consumer_migration_policy not in UPGRADING:
-        raise cannot_upgrade(turn, group, f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.")
+        refuse_upgrade(turn, group, f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.")
     if group.live.protocol_type != CONSUMER:
-        raise cannot_upgrade(turn, group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
+        refuse_upgrade(turn, group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
     if size > limit:
-        raise cannot_upgrade(turn, group, f"it has more than {limit} members.")
+        refuse_upgrade(turn, group, f"it has more than {limit} members.")
     if sum(len(said) for member in group.live.members.values() for _, said in member.protocols) > LARGEST_BYTES:
-        raise cannot_upgrade(turn, group, f"what its members say is more than {LARGEST_BYTES} bytes.")
+        refuse_upgrade(turn, group, f"what its members say is more than {LARGEST_BYTES} bytes.")
     if size == limit and joiner_id not in group.live.members:
         raise full_group(group.group_id, limit)
 
 
-def cannot_upgrade(turn: Turn, group: ClassicGroup, why: str) -> Refused:
-    """The refusal of a member whose protocol the group cannot learn; few clients show why, so the process's log does."""
-    turn.note("warning", f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}")
-    return Refused(Code.GROUP_ID_NOT_FOUND, f"Classic group {group.group_id} cannot become a consumer group: {why}")
+def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str) -> NoReturn:
+    """Refuses a member whose protocol the group cannot learn; few clients show why, so the process's log does, once."""
+    if group.live.stays_because != why:
+        group.live.stays_because = why
+        turn.note("warning", f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}")
+    raise Refused(Code.GROUP_ID_NOT_FOUND, f"Classic group {group.group_id} cannot become a consumer group: {why}")
 
 
 def heirs_of(turn: Turn, group: ClassicGroup) -> list[Heir]:
@@ -143,9 +146,9 @@ def heirs_of(turn: Turn, group: ClassicGroup) -> list[Heir]:
             _, subscription = consumer_protocol.decode(ConsumerProtocolSubscription, protocols[0][1])
             assigned = consumer_protocol.decode(ConsumerProtocolAssignment, given.get(member.member_id) or NOTHING)[1]
         except DecodeError as error:
-            raise cannot_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}") from error
+            refuse_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}")
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
-            raise cannot_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
+            refuse_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
         known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
         parts = grouped(dict.fromkeys(places(consumer_classic.parts(assigned.assigned_partitions, turn.topics))))
         heirs.append(Heir(member, known, subscription, parts))
@@ -172,7 +175,7 @@ def with_debts(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> list[Heir]
     for heir in heirs:
         for place in places(heir.assigned):
             if place in holders:
-                raise cannot_upgrade(turn, group, f"{holders[place]} and {heir.member.member_id} have one partition.")
+                refuse_upgrade(turn, group, f"{holders[place]} and {heir.member.member_id} have one partition.")
             holders[place] = heir.member.member_id
     debts: dict[str, list[Place]] = {}
     for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
@@ -256,7 +259,7 @@ class Stayer(NamedTuple):
 
 def downgrade_if_due(turn: Turn, group: IncrementalGroup, leaving: tuple[Member, ...]) -> bool:
     """True where the group is a classic one of those who stay, since none of them speaks the consumer protocol. They rebalance."""
-    gone = [member.member_id for member in leaving]
+    gone = {member.member_id: None for member in leaving}
     stayers = [stayer for stayer in stayers_of(group) if stayer.member.member_id not in gone]
     if not stayers or len(stayers) + len(gone) < len(group.saved.members) or not may_downgrade(turn.settings, stayers):
         return False

@@ -7,6 +7,8 @@ from apportion.coord.records import Record
 from apportion.deadlines import Key
 from apportion.topics import TopicId
 
+CONSUMER = "consumer"
+"""The protocol type whose subscriptions can be read here, and so the one of members that can be in a consumer group."""
 ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """What may be done with a group where nobody is refused: read, describe, delete, describe and alter its configuration."""
 

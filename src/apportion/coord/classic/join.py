@@ -86,8 +86,10 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
     elif body.protocol_type != live.protocol_type or not any(
         live.speakers.get(protocol.name, 0) == len(live.members) for protocol in body.protocols
     ):
-        spoken = ", ".join(live.candidates())
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"The members of {group.group_id} speak {live.protocol_type}: {spoken}.")
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            f"No protocol of type {live.protocol_type} that the member speaks is spoken by all members of group {group.group_id}.",
+        )
 
 
 def check_some_protocol(body: JoinGroupRequest) -> None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from apportion.coord import records
 from apportion.coord.classic.vote import elect
-from apportion.coord.group import CommitClaim, FetchClaim
+from apportion.coord.group import CONSUMER, CommitClaim, FetchClaim
 from apportion.coord.records import Record
 from apportion.deadlines import Key
 from apportion.errors import Code, DecodeError, Refused
@@ -23,8 +23,6 @@ from apportion.wire.consumer_protocol import decode
 from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.group_records import GroupMetadataValue, MemberMetadata
 
-CONSUMER = "consumer"
-"""The protocol type whose subscriptions can be read here."""
 SESSION = "classic session"
 """The kind of deadline at which a member that was silent is gone, and an id that was only handed out is void."""
 
@@ -36,7 +34,7 @@ Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
 
 
 class State(Enum):
-    """Where a group stands, by the names that Kafka's tools show."""
+    """Where a group stands, by the names that Kafka's tools show. No group is DEAD: that is said of one that is not there."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -46,11 +44,10 @@ class State(Enum):
 
 
 NEXT = {  # state -> the states that a group may go to from there
-    State.EMPTY: {State.PREPARING, State.DEAD},
-    State.PREPARING: {State.COMPLETING, State.EMPTY, State.DEAD},
-    State.COMPLETING: {State.STABLE, State.PREPARING, State.DEAD},
-    State.STABLE: {State.PREPARING, State.DEAD},
-    State.DEAD: set(),
+    State.EMPTY: {State.PREPARING},
+    State.PREPARING: {State.COMPLETING, State.EMPTY},
+    State.COMPLETING: {State.STABLE, State.PREPARING},
+    State.STABLE: {State.PREPARING},
 }
 
 
@@ -118,6 +115,7 @@ class Live:
         "since_ms",
         "speakers",
         "state",
+        "stays_because",
         "topics",
         "waiting_joins",
     )
@@ -127,6 +125,7 @@ class Live:
         self.came_from = State.DEAD
         self.since_ms = -1  # the wall time of the last change of state
         self.generation = 0
+        self.stays_because = ""  # why a consumer could not join, as the process's log was told last
         self.protocol_type = ""  # "" until a first member has one
         self.protocol: str | None = None
         self.leader: str | None = None
@@ -210,10 +209,6 @@ class Live:
     def all_joined(self) -> bool:
         """True where nobody is missing: every member waits, and no id that was handed out is still to come."""
         return self.waiting_joins == len(self.members) and not self.pending_joins
-
-    def candidates(self) -> list[str]:
-        """The protocols that every member speaks."""
-        return [name for name, count in self.speakers.items() if count == len(self.members)]
 
     def elected(self) -> str:
         """The protocol that the members would choose now."""

@@ -6,7 +6,7 @@ The counters beside the members answer the questions of a steady heartbeat witho
 from collections.abc import Iterator, Mapping
 
 from apportion.coord import records
-from apportion.coord.group import CommitClaim, FetchClaim
+from apportion.coord.group import CONSUMER, CommitClaim, FetchClaim
 from apportion.coord.incremental import fencing
 from apportion.coord.incremental.holds import NO_GRANTS, Grants, Holders, UnitArray, Units, as_parts
 from apportion.coord.incremental.reconcile import Hold, State
@@ -101,7 +101,7 @@ class IncrementalGroup:
     __slots__ = ("group_id", "live", "saved")
 
     type_name = "consumer"
-    protocol_type = "consumer"
+    protocol_type = CONSUMER
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
