@@ -79,7 +79,9 @@ def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Brok
     """The lowest of the seeds that breaks a law with that bug planted; None where there is none."""
     played: set[int] = set()
     best: Outcome | None = None
-    with closing(outcomes(range(seeds), jobs, Draw(sizes=PLANTED[name].sizes), partial(play_planted, name))) as found:
+    with closing(
+        outcomes(range(seeds), jobs, Draw(PLANTED[name].kinds, PLANTED[name].sizes), partial(play_planted, name))
+    ) as found:
         for outcome in found:
             played.add(outcome.seed)
             if outcome.broken is not None and (best is None or outcome.seed < best.seed):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from apportion.sim.scenario import Scenario, drawn
+
 
 class Patch(Protocol):
     """Whoever can put something in the place of a module's, or a class's, attribute."""
@@ -15,12 +17,17 @@ class Patch(Protocol):
 @dataclass(frozen=True, slots=True)
 class Planted:
     """One bug. why: what its author thought. swaps: what is replaced, as (module or class, attribute, faulty value).
-    sizes: what is said of the worlds in which it is searched."""
+    sizes: what is said of the worlds in which it is searched. kinds: the faults that befall them; None: all."""
 
     name: str
     why: str
     swaps: tuple[tuple[object, str, Any], ...]
     sizes: dict[str, Any] = field(default_factory=dict)
+    kinds: tuple[str, ...] | None = None
+
+    def world(self, seed: int) -> Scenario:
+        """The world of that seed."""
+        return drawn(seed, kinds=self.kinds, **self.sizes)
 
     def plant(self, patch: Patch) -> None:
         """The code of this process has the bug."""

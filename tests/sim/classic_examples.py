@@ -14,6 +14,7 @@ from apportion.member.leader import share_out
 from apportion.member.membership import IdPartition, Known, LookUp, SeenTopic
 from apportion.sim.subscriptions import given_to
 from apportion.wire.consumer_protocol import encode_sticky
+from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -150,6 +151,32 @@ def what_is_offered_on_the_way_to_a_generation() -> Any:
     return len(a.view.target)
 
 
+def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
+    """A knows that it has to join again, and its request is under way for longer than its session: M has everything meanwhile."""
+    world, a = settled(COOPERATIVE)
+    world.joins("M")
+    rests(world)
+    world.joins("N")
+    while not any(actor is a and what == "ask" and isinstance(a.flight.request, JoinGroupRequest) for actor, what, _ in world.mail):
+        world.deliver(0)
+        world.wait(250)
+    mine = [mail for mail in world.mail if mail[0] is a and mail[1] == "ask"]
+    world.mail = [mail for mail in world.mail if mail[0] is not a]
+    others = [actor for actor in world.alive() if actor is not a]
+    for _ in range(60):
+        while world.mail:
+            world.deliver(0)
+            for actor in others:
+                world.adopts(actor)
+        world.wait(250)
+    assert a.view.member_id not in world.current()
+    world.mail = mine
+    world.deliver_to(a)
+    [(_, answered, _)] = world.mail
+    a.machine.step(answered, world.now)
+    return len(a.view.owned)
+
+
 def what_is_offered_of_a_namesake() -> Any:
     world, a = settled(COOPERATIVE)
     world.wait(3_000)
@@ -237,6 +264,7 @@ CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an
     "rejoin-before-adopted": (what_is_claimed_before_it_is_let_go_of, (P0, P1), (P0,)),
     "eager-joins-at-once": (which_generation_an_eager_member_is_in_whose_owner_still_works, 1, 2),
     "learns-while-joining": (what_is_offered_on_the_way_to_a_generation, 0, 2),
+    "taken-back": (what_a_member_holds_that_was_put_out_and_taken_in, 0, 2),
     "namesake": (what_is_offered_of_a_namesake, 0, 4),
     "downgrade-forgets": (what_a_group_says_that_a_member_has_since_it_is_classic, [("t", 0), ("t", 1)], []),
     "upgrade-forgets-debts": (what_a_member_owes_since_its_group_is_incremental, 2, 0),

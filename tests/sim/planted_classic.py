@@ -33,7 +33,7 @@ from apportion.topics import TopicId, Topics
 from apportion.wire.consumer_protocol import decode_sticky
 from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.group_records import MemberMetadata
-from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.sim.bug import Planted
 
 ALL_CLASSIC = {"protocol": "classic"}
@@ -91,6 +91,10 @@ def learn_at_any_time(
 ) -> None:
     self._do(lambda: self._standing.learn(names, seen), actions)
     self._look_when_needed(now)
+
+
+def never_forgotten(self: Standing, answer: JoinGroupResponse, silent_ms: int) -> bool:
+    return False
 
 
 def names_have_no_ids(self: Atlas, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
@@ -199,6 +203,13 @@ CLASSIC = (
         "What a look at the topics tells is true at any time.",
         ((ClassicMember, "_learn", learn_at_any_time),),
         ALL_CLASSIC,
+    ),
+    Planted(
+        "taken-back",
+        "Who is taken in under its id was a member all the time.",
+        ((Standing, "may_be_forgotten", never_forgotten),),
+        BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4},
+        ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
     ),
     Planted(
         "namesake",

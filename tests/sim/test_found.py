@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from apportion.sim.play import play
-from apportion.sim.scenario import drawn
 from tests.sim.planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +31,7 @@ def found(name):
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(name, monkeypatch):
     seed, law = found(name).seed, found(name).law
-    world = drawn(seed, **PLANTED[name].sizes)
+    world = PLANTED[name].world(seed)
     assert play(world).broken is None
     PLANTED[name].plant(monkeypatch)
     broken = play(world).broken

@@ -143,7 +143,7 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypat
     ids=["cooperative-gives-at-once", "commit-generation"],
 )
 def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, law, sentence, monkeypatch):
-    world = drawn(0, **PLANTED[bug].sizes)
+    world = PLANTED[bug].world(0)
     PLANTED[bug].plant(monkeypatch)
     broken = play(world).broken
     assert broken is not None and broken.law == law, broken

@@ -216,8 +216,8 @@ class Application(Client):
     def _give_up(self, code: Code, why: str) -> None:
         """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do.
 
-        So with a static classic member that took its own place while the group was joining: that is not saved, so if the coordinator
-        has read its log anew since, the instance is the member of before, as in Kafka.
+        So with a static classic member that took its own place while the group was joining: that is not saved, so if the
+        coordinator has read its log anew since, the instance is the member of before, as in Kafka.
         """
         api = "JoinGroup" if self.speaks_classic else "ConsumerGroupHeartbeat"
         is_taken_back = code is Code.FENCED_INSTANCE_ID and self.speaks_classic and self.watch.rebuilt > self._joined_at
@@ -285,6 +285,8 @@ class Application(Client):
             case _:
                 self.world.say(self.name, f"hears {code.name}")
         self.tell(Answered(send.request_id, answer))
+        if type(send.request) is JoinGroupRequest and code is Code.NONE:
+            self.watch.taken_in(self)
 
     def _look_up(self, look: LookUp) -> None:
         if self.looks.is_busy:

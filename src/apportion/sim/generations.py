@@ -116,8 +116,10 @@ class Generations:
             self._check_gone(group, before, now, now_ms, asked)
         return 0 if before is None else now.generation - before.generation
 
-    def check_silence(self, group: ClassicGroup, now_ms: int) -> None:
+    def check_silence(self, group: ClassicGroup, now_ms: int, due_ms: int | None) -> None:
         """Where all that was due has been done, and the group does not rebalance, whoever was silent for a session is gone."""
+        if due_ms is not None and due_ms <= now_ms:
+            return
         since_ms = self._stood[group.group_id].since_ms
         for name, member in group.live.members.items():
             silent_ms = now_ms - max(since_ms, self._spoke_at.get(name, 0))

@@ -38,7 +38,6 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 OF_CLASSIC = (JoinGroupResponse, SyncGroupResponse, HeartbeatResponse)
 FENCED = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
-LATER = 1 << 62  # when nothing is due
 REPLAYED_EVERY = 500  # steps
 SURELY_SAID = 3  # answers: the first may be to a heartbeat of before, the second to one that was under way
 
@@ -140,6 +139,13 @@ class Watch:
             raise LawBroken("epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}.")
         self._told[member_id] = (life, epoch)
 
+    def taken_in(self, application: Application) -> None:
+        """A classic member has heard that it is in its group. If it had been put out, it cannot know before."""
+        self._gone.pop(application.member.view().member_id, None)
+        group = self._group_or_none(application.group)
+        if isinstance(group, IncrementalGroup):
+            self._check_hand(group, application)
+
     def hand_changed(self, application: Application) -> None:
         """An owner uses other places than before."""
         self._changed_at[application.member.view().member_id] = self._mono_ms()
@@ -167,8 +173,7 @@ class Watch:
             for group in shard.ledger.groups.values():
                 if isinstance(group, ClassicGroup):
                     self._look_at_classic(group)
-                    if (shard.wake_at() or LATER) > self._mono_ms():  # all that was due has been done
-                        self.generations.check_silence(group, self._mono_ms())
+                    self.generations.check_silence(group, self._mono_ms(), shard.wake_at())
 
     def _look_at(self, group: IncrementalGroup, shard: Shard, event: Any) -> None:
         before = self._members.get(group.group_id, {})
@@ -194,7 +199,7 @@ class Watch:
                 self._gone[name] = None
                 self._seated.pop(name, None)
         for name, now in after.items():
-            if name not in before:
+            if name not in before and not group.saved.members[name].is_classic:
                 self._gone.pop(name, None)
             if before.get(name) is not now:
                 self._check_subscribed(group, group.saved.members[name], shard.topics)
