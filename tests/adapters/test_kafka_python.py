@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
@@ -10,6 +11,7 @@ from kafka.structs import TopicPartition
 from apportion.adapters.kafka_python import CooperativeSticky, Sticky
 from apportion.member.assigning import TopicParts
 from apportion.member.blobs import subscription_of
+from apportion.wire.consumer_protocol import decode_sticky
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
 
@@ -66,6 +68,24 @@ def after_the_return_of_a_stale_member(kind):
 
 def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
     assert moved(*after_the_return_of_a_stale_member(CooperativeSticky)) == 1
+
+
+def test_a_sticky_member_keeps_what_it_can_and_an_old_claim_counts_for_nothing():
+    assert moved(*after_the_return_of_a_stale_member(Sticky)) == 1
+
+
+def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_place():
+    group = Group(Sticky)
+    group.round("a", "b")
+    shares = group.round("a", "b")
+    assignor, coordinator = group.member("a")
+    assert assignor.supported_protocols() == [RebalanceProtocol.EAGER]
+    told = decode_sticky(subscription_of(assignor.metadata([TOPIC]).encode()).user_data)
+    had = [(part.topic, tuple(part.partitions)) for part in told.topic_partitions]
+    assert (had, told.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
+    coordinator.generation = -1
+    told = decode_sticky(subscription_of(assignor.metadata([TOPIC]).encode()).user_data)
+    assert (told.topic_partitions, told.generation) == ((), -1)
 
 
 def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones():
