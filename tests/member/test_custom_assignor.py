@@ -1,25 +1,16 @@
 """The worked example of docs/assignors.md is true: it is run here as it stands there."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 from apportion.member.assignors import Rebalance, Subscription, TopicShape, check_given
 from apportion.member.blobs import subscription_blob, subscription_of
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "assignors.md"
+from tests.member.worked_example import weighted
 
 
 @pytest.fixture(name="weighted", scope="module")
 def _weighted():
     """The class `Weighted` of the page."""
-    chapter = PAGE.read_text().partition("## An assignor of your own")[2].partition("\n## ")[0]
-    programs = re.findall(r"^```python\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)
-    (program,) = (each for each in programs if "class Weighted" in each)
-    names: dict[str, object] = {}
-    exec(program, names)
-    return names["Weighted"]
+    return weighted()
 
 
 def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted):
