@@ -194,6 +194,8 @@ class ClassicMember:
         elif meant is Reaction.FOLLOW:
             self._follow(request, code, actions, now)
         elif meant is Reaction.TAKE_ID and isinstance(response, JoinGroupResponse):
+            if self._member_id:  # which it sent: no broker should ask for another
+                self._retry(request, now)
             self._member_id = response.member_id
         elif meant in (Reaction.REJOIN, Reaction.RENEW):
             self._fenced(code, meant is Reaction.REJOIN, actions, now)

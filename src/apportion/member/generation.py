@@ -15,6 +15,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 MORE_THAN_A_REBALANCE_MS = 5_000
+REASON_CHARS = 255  # of the reason for joining (KIP-800)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def join_request(
             )
             for assignor in mine.assignors
         ),
-        reason=reason,
+        reason=None if reason is None else reason[:REASON_CHARS],
     )
 
 

@@ -1,0 +1,29 @@
+"""What a classic member does when joining goes on for longer than it should, and what it says in a join."""
+
+from apportion.errors import Code
+from apportion.machine import Tick
+from apportion.member.assigning import TopicParts
+from apportion.member.generation import ClassicSettings, join_request
+from apportion.member.membership import Answered, Found, Send, Subscribe
+from apportion.wire.messages.join_group import JoinGroupResponse
+from tests.member.classic_words import PARKED_MS, at, eager, joins
+
+
+def told(member_id):
+    return JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id=member_id)
+
+
+def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom():
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    assert member.step(Answered(2, told("m")), at(0)) == [Send(3, joins("m"), PARKED_MS)]
+    assert (member.step(Answered(3, told("n")), at(0)), member.wake_at()) == ([], 100)
+    assert member.step(Tick(), at(100)) == [Send(4, joins("n"), PARKED_MS)]
+    assert (member.step(Answered(4, told("o")), at(100)), member.wake_at()) == ([], 300)
+
+
+def test_a_long_reason_for_joining_is_cut():
+    mine, owned = ClassicSettings("g"), (TopicParts("t", (0,)),)
+    assert join_request(mine, "m", ("t",), owned, 1, "x" * 256).reason == "x" * 255
+    assert join_request(mine, "m", ("t",), owned, 1, None).reason is None
