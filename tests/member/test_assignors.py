@@ -17,6 +17,7 @@ from apportion.member.assignors import (
     TopicShape,
     by_topic,
 )
+from apportion.member.numbering import Numbering
 
 
 def shares(assignor, sizes, members):
@@ -32,6 +33,15 @@ def wanting(*topics, instance_id=None):
 def test_range_gives_each_member_a_piece_of_every_topic():
     members = {"b": wanting("u", "t"), "a": wanting("t", "u")}
     assert shares(Range(), {"t": 3, "u": 2}, members) == {"a": {"t": (0, 1), "u": (0,)}, "b": {"t": (2,), "u": (1,)}}
+
+
+def test_racks_in_which_no_replica_is_take_one_column_together():
+    cluster = {"t": TopicShape(2, (("here",), ("there",)))}
+    members = {f"m{number}": replace(wanting("t"), rack_id=f"r{number}") for number in range(9)}
+    members |= {"n": wanting("t"), "o": replace(wanting("t"), rack_id="there")}
+    racks = Numbering(cluster, members).racks_or_none(cluster)
+    assert racks.members.tolist() == [2] * 9 + [-1, 1]
+    assert racks.replicas.tolist() == [[True, False, False], [False, True, False]]
 
 
 def test_range_looks_for_racks_in_every_topic():

@@ -57,18 +57,19 @@ class Numbering:
         return Claims(member_starts, partitions, np.array(generations, np.int32))
 
     def racks_or_none(self, cluster: Cluster) -> Racks | None:
-        """Where members and replicas are; None where no member says it."""
+        """Where members and replicas are; None where no member says it. All racks without a replica are one, the last."""
         if not any(said.rack_id for said in self._said):
             return None
         number_of: dict[str, int] = {}
-        rack_of = [number_of.setdefault(said.rack_id, len(number_of)) if said.rack_id else -1 for said in self._said]
         replicas = [
             (start + number, number_of.setdefault(rack, len(number_of)))
             for start, size, name in zip(self.starts.tolist(), self.sizes.tolist(), self.topics, strict=False)
             for number, racks in enumerate(cluster[name].racks[:size])
             for rack in racks
         ]
-        matches = np.zeros((int(self.starts[-1]), len(number_of)), np.bool_)
+        elsewhere = len(number_of)
+        rack_of = [number_of.get(said.rack_id, elsewhere) if said.rack_id else -1 for said in self._said]
+        matches = np.zeros((int(self.starts[-1]), elsewhere + 1), np.bool_)
         for place, rack in replicas:
             matches[place, rack] = True
         return Racks(np.array(rack_of, np.int32), matches)
