@@ -19,9 +19,9 @@ from apportion.wire.messages.consumer_group_describe import (
     DescribedGroup,
 )
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.describe_groups import NOT_ASKED
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-NOT_ASKED = -(2**31)
 CLASSIC, CONSUMER = 0, 1
 """The types of members of a consumer group, by the protocol that they speak."""
 
