@@ -295,24 +295,27 @@ def test_a_join_that_was_forgotten_begins_again_after_a_pause():
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("code", "advice"),
     [
-        Code.FENCED_INSTANCE_ID,
-        Code.GROUP_MAX_SIZE_REACHED,
-        Code.INCONSISTENT_GROUP_PROTOCOL,
-        Code.INVALID_SESSION_TIMEOUT,
-        Code.GROUP_AUTHORIZATION_FAILED,
+        (Code.FENCED_INSTANCE_ID, ""),
+        (Code.GROUP_MAX_SIZE_REACHED, ""),
+        (Code.INCONSISTENT_GROUP_PROTOCOL, " It offers range."),
+        (
+            Code.INVALID_SESSION_TIMEOUT,
+            " It was 45000 ms; the range is the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
+        ),
+        (Code.GROUP_AUTHORIZATION_FAILED, ""),
     ],
 )
-def test_what_nobody_can_mend_ends_the_membership(code):
+def test_what_nobody_can_mend_ends_the_membership(code, advice):
     member = in_group(eager(), 0)
     hears_of_a_rebalance(member)
     member.step(Adopted(1, ()), at(3_000))
     assert member.step(Answered(7, JoinGroupResponse(error_code=code)), at(3_010)) == [
         Lost(1, ()),
-        Failed(code, code.sentence),
+        Failed(code, code.sentence + advice),
     ]
-    assert member.view() == View("", -1, State.FATAL, 1, None, (), 3_000, f"{code.name}: {code.sentence}")
+    assert member.view() == View("", -1, State.FATAL, 1, None, (), 3_000, f"{code.name}: {code.sentence}{advice}")
     assert member.step(Leave(), at(3_020)) == [Left(heard=True)]
 
 

@@ -310,7 +310,7 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
     assert member.step(Unanswered(1, "no", code), at(1)) == [Lost(1, ()), Failed(code, "no")]
 
 
-@pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR])
+@pytest.mark.parametrize("code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND])
 def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))

@@ -13,7 +13,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
 from apportion.member.atlas import Atlas
 from apportion.member.consumer import View
-from apportion.member.generation import NO_GENERATION, ClassicSettings
+from apportion.member.generation import NO_GENERATION, ClassicSettings, why_refused
 from apportion.member.holding import Holding
 from apportion.member.membership import (
     Action,
@@ -207,7 +207,7 @@ class ClassicMember:
             self._retry(request, now)
         else:
             self._member_id = ""
-            self._fail(code, code.sentence, actions)
+            self._fail(code, why_refused(self.settings, code), actions)
 
     def _accepted(self, response: Response, actions: list[Action], now: Instant) -> None:
         silent_ms = now.mono_ms - self._vouched_ms

@@ -236,6 +236,8 @@ class ConsumerMember:
         self._said = None
         code = Code.of(response.error_code)
         why = response.error_message or code.sentence
+        if code is Code.GROUP_ID_NOT_FOUND and self.state is State.JOINING:
+            meant = Reaction.WAIT  # a classic group that may not be upgraded, or not now
         if meant is Reaction.REJOIN:
             self._fenced(code, actions, now)
         elif meant is Reaction.SEEK:

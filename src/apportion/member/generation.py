@@ -109,6 +109,16 @@ def told(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
     return data
 
 
+def why_refused(mine: ClassicSettings, code: Code) -> str:
+    """What ended the membership, and where it can be mended."""
+    if code is Code.INVALID_SESSION_TIMEOUT:
+        limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
+        return f"{code.sentence} It was {mine.session_timeout_ms} ms; the range is the broker's {limits}."
+    if code is Code.INCONSISTENT_GROUP_PROTOCOL:
+        return f"{code.sentence} It offers {', '.join(assignor.name for assignor in mine.assignors)}."
+    return code.sentence
+
+
 def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) -> SyncGroupRequest:
     """What is mine? From a leader with a plan also: this is for the others."""
     assert generation.plan is not None
