@@ -294,6 +294,13 @@ def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstr
     assert (rest[0].topic, rest[0].timestamp_ms, rest[0].key, rest[0].headers) == (topic.name, 1_000, b"key", ())
 
 
+def test_a_consumer_of_one_topic_may_give_its_name_alone(bootstrap, options, topic, group):
+    with apportion.Consumer(bootstrap, group, topics=topic.name, **options) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        assert {partition.topic for partition in consumer.assignment} == {topic.name}
+
+
 def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, options, topic, group, keeps):
     told = []
 

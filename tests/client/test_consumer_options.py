@@ -81,6 +81,12 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
         consumer.poll()
 
 
+@pytest.mark.parametrize("topics", ["", [""], ["flights", 7], "flights trains"])
+def test_a_consumer_is_not_made_with_topics_that_cannot_be(topics):
+    with pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"):
+        Consumer("localhost:1", "g", topics=topics)
+
+
 def test_an_outage_is_said_once_and_not_with_every_attempt(caplog):
     with Consumer("127.0.0.1:1", "g", topics=["flights"]) as consumer:
         while len(caplog.messages) < 1:

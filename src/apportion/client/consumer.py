@@ -47,7 +47,7 @@ class ConsumerRecord(NamedTuple):
 class Consumer:
     """A member of a consumer group that reads records. For one thread at a time.
 
-    bootstrap_servers: "host:port,host:port" or a list. topics: names; the group decides who reads which partitions.
+    bootstrap_servers: "host:port,host:port" or a list. topics: a name or names; the group decides who reads which partitions.
     auto_offset_reset: "earliest", "latest" or "error", for a partition without a committed offset.
     group_protocol: "consumer" (KIP-848: the broker assigns) or "classic" (the members do, by partition_assignment_strategy:
     "range", "roundrobin", "sticky", "cooperative-sticky", or an Assignor of your own).
@@ -78,8 +78,8 @@ class Consumer:
         self._ready_place: Place | None = None
         self._turn = 0
         self._started = self._closed = False
-        names = tuple(topics)
-        if names:
+        names = topics if isinstance(topics, str) else tuple(topics)
+        if names != ():
             self.subscribe(names)
 
     def __enter__(self) -> "Consumer":
