@@ -13,11 +13,24 @@ from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
 from apportion.wire.consumer_protocol import encode
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from apportion.wire.messages.leave_group import LeaveGroupRequest
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+
+def join(cluster, group_id, member_id):
+    """That member of the consumer protocol has joined, and wants `t`."""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    assert cluster.call(request, coordinator=group_id).error_code == Code.NONE
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +43,7 @@ def bootstrap():
         cluster.produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
         cluster.commit("h", {place: 2})
         cluster.commit("g", {place: 1})
-        join = ConsumerGroupHeartbeatRequest(
-            group_id="g",
-            member_id="member-1",
-            member_epoch=0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=("t",),
-            topic_partitions=(),
-        )
-        assert cluster.call(join, coordinator="g").error_code == Code.NONE
+        join(cluster, "g", "member-1")
         cluster.close()
         yield broker.bootstrap
 
@@ -46,7 +51,7 @@ def bootstrap():
 def said(*arguments):
     """Exit code, and the lines of the command's output as words."""
     result = CliRunner().invoke(app, ["groups", *arguments], env={"COLUMNS": "200"})
-    return result.exit_code, [line.replace("│", " ").split() for line in result.output.splitlines()]
+    return result.exit_code, [line.translate({ord("│"): " ", ord("┃"): " "}).split() for line in result.output.splitlines()]
 
 
 def test_the_list_names_every_group_with_its_state(bootstrap):
@@ -58,7 +63,8 @@ def test_the_list_names_every_group_with_its_state(bootstrap):
 def test_a_group_is_described_with_members_and_lag(bootstrap):
     code, lines = said("describe", "g", "--bootstrap", bootstrap)
     assert code == 0
-    assert lines[0][:2] == ["g:", "Stable,"]
+    assert lines[0] == ["g:", "a", "consumer", "group,", "Stable,", "epoch", "2,", "assignor", "uniform"]
+    assert ["member", "client", "host", "epoch", "owns"] in lines
     member = next(line for line in lines if line[:1] == ["member-1"])
     assert (member[1], member[-2:]) == ("reader", ["t", "0"])
     assert ["t", "0", "1", "2", "1"] in lines
@@ -72,8 +78,10 @@ def test_json_holds_the_same_as_the_tables(bootstrap):
     ]
     described = json.loads(CliRunner().invoke(app, ["groups", "describe", "g", "--json", "--bootstrap", bootstrap]).stdout)
     assert (described["group"], described["state"], described["assignor"]) == ("g", "Stable", "uniform")
-    assert [(member["member"], member["client"], member["owns"]) for member in described["members"]] == [
-        ("member-1", "reader", {"t": [0]})
+    member = described["members"][0]
+    del member["host"]
+    assert described["members"] == [
+        {"member": "member-1", "instance": None, "client": "reader", "protocol": "consumer", "epoch": 2, "owns": {"t": [0]}}
     ]
     assert described["offsets"] == [{"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}]
 
@@ -98,13 +106,13 @@ def classic(cluster, group_id, protocol_type, assignment):
     def ask(request, version):
         return cluster.call(request, coordinator=group_id, version=version)
 
-    join = {
+    request = {
         "group_id": group_id,
         "session_timeout_ms": 60_000,
         "protocol_type": protocol_type,
         "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
     }
-    joined = ask(JoinGroupRequest(**join), 3)
+    joined = ask(JoinGroupRequest(**request), 3)
     given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
     sync = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given)
     assert ask(sync, 3).error_code == Code.NONE
@@ -138,25 +146,54 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(bootstrap, gro
         "type": "classic",
         "state": "Stable",
         "assignor": "range",
-        "members": [{"member": member_id, "client": "reader", "owns": {} if owns is None else {"t": owns}}],
+        "members": [
+            {
+                "member": member_id,
+                "instance": None,
+                "client": "reader",
+                "protocol": "classic",
+                "owns": {} if owns is None else {"t": owns},
+            }
+        ],
         "offsets": [] if owns is None else [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}],
     }
     assert lines[0] == f"{group_id}: a classic group, Stable, assignor range".split()
     shown = [] if owns is None else ["t", "0,7"]
-    assert next(line for line in lines if line[:1] == [member_id]) == [member_id, "reader", host, "-", *shown]
+    assert next(line for line in lines if line[:1] == [member_id]) == [member_id, "reader", host, *shown]
+    assert ["member", "client", "host", "owns"] in lines
+
+
+def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstrap):
+    cluster = Cluster(bootstrap, client_id="reader")
+    join(cluster, "m", "new")
+    metadata = encode(ConsumerProtocolSubscription(topics=("t",)))
+    request = JoinGroupRequest(
+        group_id="m",
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=60_000,
+        group_instance_id="seat-7",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+    )
+    old = cluster.call(request, coordinator="m").member_id
+    described = CliRunner().invoke(app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap])
+    code, lines = said("describe", "m", "--bootstrap", bootstrap)
+    cluster.call(LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m")
+    cluster.call(ConsumerGroupHeartbeatRequest(group_id="m", member_id="new", member_epoch=-1), coordinator="m")
+    cluster.close()
+    told = json.loads(described.stdout)["members"]
+    assert code == 0
+    assert sorted((each["member"], each["protocol"], each["instance"]) for each in told) == sorted(
+        [(old, "classic", "seat-7"), ("new", "consumer", None)]
+    )
+    assert ["member", "instance", "client", "host", "protocol", "epoch", "owns"] in lines
+    rows = {line[0]: (line[1], line[2], line[4]) for line in lines if line[:1] in (["new"], [old])}
+    assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}
 
 
 def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):
     cluster = Cluster(bootstrap, client_id="reader")
-    join = ConsumerGroupHeartbeatRequest(
-        group_id="i",
-        member_id="member-2",
-        member_epoch=0,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=("t",),
-        topic_partitions=(),
-    )
-    assert cluster.call(join, coordinator="i").error_code == Code.NONE
+    join(cluster, "i", "member-2")
     described = json.loads(CliRunner().invoke(app, ["groups", "describe", "i", "--json", "--bootstrap", bootstrap]).stdout)
     cluster.call(ConsumerGroupHeartbeatRequest(group_id="i", member_id="member-2", member_epoch=-1), coordinator="i")
     cluster.close()

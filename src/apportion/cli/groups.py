@@ -25,6 +25,7 @@ FAILED = 1  # exit code when the cluster could not be asked or refused
 UNUSABLE = 2  # exit code when the arguments make no sense
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 WITHOUT_ERRORS = 5  # the newest version of DescribeGroups in which a group of another kind is no error
+PROTOCOLS = {0: "classic", 1: "consumer"}  # by the type of a member; older brokers do not tell it
 BY_NAME = 9  # the newest version of OffsetFetch that answers with topic names
 
 
@@ -46,14 +47,10 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
 
     def ask(cluster: Cluster) -> tuple[Any, list[Table | Text]]:
         group = _group(cluster, group_id)
-        members = Table("member", "client", "host", "epoch", "owns")
-        for member in group["members"]:
-            epoch = str(member.get("epoch", "-"))
-            members.add_row(member["member"], member["client"], member["host"], epoch, _owned(member["owns"]))
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
             offsets.add_row(*("-" if each is None else str(each) for each in row.values()))
-        return group, [Text(_title(group)), members, offsets]
+        return group, [Text(_title(group)), _members(group), offsets]
 
     return _shown(bootstrap, timeout_ms, ask, as_json)
 
@@ -114,8 +111,10 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
         "members": [
             {
                 "member": member.member_id,
+                "instance": member.instance_id,
                 "client": member.client_id,
                 "host": member.client_host,
+                "protocol": PROTOCOLS.get(member.member_type),
                 "epoch": member.member_epoch,
                 "owns": {each.topic_name: sorted(each.partitions) for each in member.assignment.topic_partitions},
             }
@@ -132,8 +131,10 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
     members = [
         {
             "member": member.member_id,
+            "instance": member.group_instance_id,
             "client": member.client_id,
             "host": member.client_host,
+            "protocol": "classic",
             "owns": _assigned(member.member_assignment) if told.protocol_type == "consumer" else {},
         }
         for member in sorted(told.members, key=lambda member: member.member_id)
@@ -205,8 +206,23 @@ def _owned(owns: dict[str, list[int]]) -> str:
     return "  ".join(f"{topic} {','.join(map(str, partitions))}" for topic, partitions in owns.items())
 
 
+def _members(group: dict[str, Any]) -> Table:
+    """A row for each member. The instance, the protocol and the epoch have a column where they tell something."""
+    members = group["members"]
+    telling = {
+        "instance": any(member["instance"] is not None for member in members),
+        "protocol": any(member["protocol"] not in (None, group["type"]) for member in members),
+        "epoch": any("epoch" in member for member in members),
+    }
+    columns = [each for each in ("member", "instance", "client", "host", "protocol", "epoch") if telling.get(each, True)]
+    table = Table(*columns, "owns")
+    for member in members:
+        cells = ("-" if member[each] is None else str(member[each]) for each in columns)
+        table.add_row(*cells, _owned(member["owns"]))
+    return table
+
+
 def _title(group: dict[str, Any]) -> str:
-    if "epoch" not in group:
-        assignor = f", assignor {group['assignor']}" if "assignor" in group else ""
-        return f"{group['group']}: a {group['type']} group, {group['state']}{assignor}"
-    return f"{group['group']}: {group['state']}, epoch {group['epoch']}, assignor {group['assignor']}"
+    epoch = f", epoch {group['epoch']}" if "epoch" in group else ""
+    assignor = f", assignor {group['assignor']}" if "assignor" in group else ""
+    return f"{group['group']}: a {group['type']} group, {group['state']}{epoch}{assignor}"
