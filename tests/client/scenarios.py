@@ -336,6 +336,16 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(bootstrap, options
     )
 
 
+def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(bootstrap, options, topic, group):
+    patient = {"max_poll_interval_ms": 1_000, **options}
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient) as consumer:
+        while len(consumer.assignment) < 4:
+            consumer.poll(100)
+        life = consumer.session.status().lives
+        assert consumer.poll(2_500) == []
+        assert (consumer.session.status().lives, len(consumer.session.status().owned)) == (life, 4)
+
+
 def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
     fill(cluster, topic, each=3)
     with apportion.Consumer(bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options) as consumer:

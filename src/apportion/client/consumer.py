@@ -68,6 +68,7 @@ class Consumer:
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
         self._session = Session(self._cluster, group_id, (), **membership(chosen))
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
+        self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
         self._touched_at = self._committed_at = time.monotonic()
         self._life = 0
         self._told: Assignment = ()  # what the member was last told that this consumer holds
@@ -106,7 +107,8 @@ class Consumer:
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
         """The next records, all delivered; [] if none came in time. Ownership changes and callbacks happen in here.
 
-        With no time at all the brokers are still asked once for what they have.
+        With no time at all the brokers are still asked once for what they have. A poll that waits keeps the consumer in its group,
+        however long: `max_poll_interval_ms` counts from its end.
 
         Raises Refused if the group does not let this consumer be a member, or if an offset is out of range and
         `auto_offset_reset` is "error". A broker that cannot be reached is waited for.
@@ -160,15 +162,15 @@ class Consumer:
         if not self._started or self._closed:
             raise RuntimeError("this consumer is closed" if self._closed else "subscribe to topics before you poll")
         deadline = time.monotonic() + timeout_ms / 1000
-        self._keep_alive()
         asked = False
         while True:
+            self._keep_alive()
             self._follow()
             delivered = self._deliver(limit)
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
             if delivered or (asked and not left_ms):
                 return delivered
-            self._fetch(min(left_ms, FETCH_WAIT_MS))
+            self._fetch(min(left_ms, FETCH_WAIT_MS, self._patience_ms))
             asked = True
 
     def _deliver(self, limit: int) -> list[ConsumerRecord]:
@@ -262,7 +264,7 @@ class Consumer:
         self._session.adopt(view.lives, self._told)
 
     def _take_up(self, coming: tuple[Place, ...]) -> None:
-        committed = self._session.committed(coming, life=self._life, patience_ms=FOLLOW_MS)
+        committed = self._session.committed(coming, life=self._life, patience_ms=self._patience_ms)
         unknown = [place for place, offset in committed.items() if offset is None]
         starts = {place: offset for place, offset in committed.items() if offset is not None}
         self._stored |= starts
@@ -298,7 +300,7 @@ class Consumer:
             return {}
         if when is None:
             raise Refused(Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}")
-        return self._cluster.list_offsets(places, when, patience_ms=FOLLOW_MS)
+        return self._cluster.list_offsets(places, when, patience_ms=self._patience_ms)
 
     def _call(self, name: str, places: tuple[Place, ...]) -> None:
         callback = self._on[name]
@@ -313,7 +315,7 @@ class Consumer:
             self._touched_at = moment
             self._session.touch()
         if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
-            self._commit_quietly()
+            self._commit_quietly(self._patience_ms)
 
     def _store(self, offsets: Mapping[Place, int], patience_ms: int | None = None) -> None:
         self._session.commit(offsets, life=self._life, patience_ms=patience_ms)
@@ -324,9 +326,9 @@ class Consumer:
         """The positions that the group does not have yet."""
         return {place: offset for place, offset in self._positions.items() if self._stored.get(place) != offset}
 
-    def _commit_quietly(self) -> None:
+    def _commit_quietly(self, patience_ms: int = QUIET_COMMIT_MS) -> None:
         try:
-            self._store(self._uncommitted(), QUIET_COMMIT_MS)
+            self._store(self._uncommitted(), patience_ms)
         except (Disconnected, Refused) as error:
             self._committed_at = time.monotonic()
             log.warning("automatic commit failed: %s", error)
