@@ -1,12 +1,17 @@
 """The assignors for aiokafka: they know the generation, and what all members said."""
 
+import asyncio
+
 import pytest
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
-from apportion.adapters.aiokafka import CooperativeSticky, Sticky
+from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky, Sticky
+from apportion.client.cluster import Cluster as Admin
 from apportion.member.assigning import Subscription, TopicParts
 from apportion.member.blobs import subscription_blob, subscription_of
+from apportion.server.embedded import EmbeddedBroker
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
 
@@ -114,3 +119,26 @@ def test_two_consumers_cannot_share_an_assignor():
     assignor.bind(Coordinator())
     with pytest.raises(ValueError, match="give each consumer its own"):
         assignor.bind(Coordinator())
+
+
+def test_two_consumers_may_name_the_class_and_each_has_an_object_of_its_own():
+    async def shares(bootstrap):
+        """What two consumers of one group have when they have shared the topic."""
+        strategy = [CooperativeSticky, RoundRobinPartitionAssignor]  # aiokafka's own is a class as well, and stays one
+        options = {
+            "bootstrap_servers": bootstrap,
+            "group_id": "g",
+            "heartbeat_interval_ms": 100,
+            "partition_assignment_strategy": strategy,
+        }
+        async with AIOKafkaConsumer(TOPIC, **options) as one, AIOKafkaConsumer(TOPIC, **options) as other:
+            while (len(one.assignment()), len(other.assignment())) != (2, 2):
+                await asyncio.gather(one.getmany(timeout_ms=50), other.getmany(timeout_ms=50))
+            return one.assignment() | other.assignment()
+
+    with EmbeddedBroker() as broker:
+        admin = Admin(broker.bootstrap)
+        admin.create_topic(TOPIC, PARTITIONS)
+        admin.close()
+        shared = asyncio.run(asyncio.wait_for(shares(broker.bootstrap), 30))
+    assert sorted(each.partition for each in shared) == list(range(PARTITIONS))

@@ -109,6 +109,13 @@ class CooperativeSticky(_Bridge):
 class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     """aiokafka's consumer, whose assignors of this module know their coordinator from its first moment on."""
 
+    _partition_assignment_strategy: tuple[Any, ...]
+
+    def __init__(self, *topics: str, **options: Any) -> None:
+        """As aiokafka's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
+        super().__init__(*topics, **options)
+        self._partition_assignment_strategy = tuple(map(_as_object, self._partition_assignment_strategy))
+
     @property
     def _coordinator(self) -> Any:
         return self.__dict__.get("_coordinator")
@@ -121,6 +128,11 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             for each in ours:
                 each.bind(coordinator)
             coordinator._perform_assignment = _listening(coordinator._perform_assignment, ours)
+
+
+def _as_object(assignor: Any) -> Any:
+    """An object for a class of ours; aiokafka's own assignors are classes and stay so."""
+    return assignor() if isinstance(assignor, type) and issubclass(assignor, _Bridge) else assignor
 
 
 def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) -> Callable[[Any], Awaitable[Any]]:
