@@ -62,6 +62,14 @@ def test_an_unclear_option_is_refused_with_the_remedy(options, sentence):
     assert sentence in str(refusal.value)
 
 
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+@pytest.mark.parametrize("value", ["", "  ", 7, b"me"])
+@pytest.mark.parametrize("option", ["client_id", "instance_id", "client_rack", "server_assignor"])
+def test_an_id_is_a_text_that_is_not_empty(option, value, protocol):
+    with pytest.raises(ValueError, match=rf"^{option} must be a text that is not empty \(.+\), not {value!r}; leave it out"):
+        Consumer("localhost:1", "g", group_protocol=protocol, **{option: value})
+
+
 @pytest.mark.parametrize("group_id", ["", "  ", None])
 def test_a_consumer_is_always_a_member_of_a_group(group_id):
     with pytest.raises(ValueError, match="group_id must be a name"):
@@ -81,7 +89,7 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none():
         consumer.poll()
 
 
-@pytest.mark.parametrize("topics", ["", [""], ["flights", 7], "flights trains"])
+@pytest.mark.parametrize("topics", ["", [""], ["flights", 7], "flights trains", 7, None])
 def test_a_consumer_is_not_made_with_topics_that_cannot_be(topics):
     with pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"):
         Consumer("localhost:1", "g", topics=topics)

@@ -79,7 +79,7 @@ class Consumer:
         self._ready_place: Place | None = None
         self._turn = 0
         self._started = self._closed = False
-        names = topics if isinstance(topics, str) else tuple(topics)
+        names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics
         if names != ():
             self.subscribe(names)
 

@@ -46,6 +46,12 @@ POSITIVE = (
     "heartbeat_interval_ms",
     "metadata_max_age_ms",
 )
+IDS = {  # option that is a name -> of what
+    "client_id": "the name that brokers log",
+    "instance_id": "the name that a static member keeps",
+    "client_rack": "the rack that this consumer is in",
+    "server_assignor": "an assignor that the broker has, such as 'uniform' or 'range'",
+}
 TOPIC_NAME = "[a-zA-Z0-9._-]{1,249}"
 
 
@@ -60,7 +66,9 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
                 f"unknown option {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"options are {', '.join(OPTIONS)}")
             )
     chosen = {**OPTIONS, **options}
-    if chosen["auto_offset_reset"] not in RESETS:
+    for name, meaning in IDS.items():
+        _check_id(name, meaning, chosen[name])
+    if chosen["auto_offset_reset"] not in tuple(RESETS):
         raise ValueError(f"auto_offset_reset must be one of {', '.join(RESETS)}, not {chosen['auto_offset_reset']!r}")
     if not isinstance(chosen["auto_commit"], bool):
         raise ValueError(f"auto_commit must be True or False, not {chosen['auto_commit']!r}")
@@ -74,6 +82,13 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("auto_commit_interval_ms says nothing while auto_commit is off; set auto_commit=True or leave it out")
     _check_protocol(options, chosen)
     return chosen
+
+
+def _check_id(name: str, meaning: str, value: object) -> None:
+    if value is None and OPTIONS[name] is None:
+        return
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} must be a text that is not empty ({meaning}), not {value!r}; leave it out if there is none")
 
 
 def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
@@ -112,7 +127,7 @@ def membership(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
     """The names to subscribe to; ValueError for none, and for what cannot be a name."""
-    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer")
     for name in names:
