@@ -8,6 +8,8 @@ from apportion.errors import Code, Refused
 from apportion.member.assigning import Cluster, Given, Subscription
 from apportion.topics import TopicPartition
 
+WANTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
+
 
 class Overlap(NamedTuple):
     """One partition that several members say to own."""
@@ -82,16 +84,18 @@ def check_shape(answer: Any) -> None:
     if not isinstance(answer, Mapping):
         raise refused(f"answers {answer!r:.80}, which is no mapping of members to what they are given")
     for member, given in answer.items():
-        if not isinstance(member, str) or not isinstance(given, Given):
-            raise refused(f"gives {given!r:.80} to {member!r}, which is no Given")
+        if not isinstance(member, str):
+            raise refused(f"answers for {member!r:.80}, which is no member id")
+        if not isinstance(given, Given):
+            raise refused(f"gives {given!r:.80} to {member!r}, which is no Given: use Given({WANTED})")
         if given.user_data is not None and not isinstance(given.user_data, bytes):
             raise refused(f"gives {given.user_data!r:.80} as user data to {member!r}, which are no bytes")
         if not isinstance(given.partitions, tuple | list):
-            raise refused(f"gives {given.partitions!r:.80} to {member!r}, which are no partitions")
+            raise refused(f"gives {given.partitions!r:.80} to {member!r}, which are no partitions: use {WANTED}")
         for parts in given.partitions:
             is_pair = isinstance(parts, tuple) and len(parts) == 2
             if not is_pair or not isinstance(parts[0], str) or not are_numbers(parts[1]):
-                raise refused(f"gives {parts!r:.80} to {member!r}, which is no topic with whole numbers")
+                raise refused(f"gives {parts!r:.80} to {member!r}, which is no topic with whole numbers: use {WANTED}")
 
 
 def are_numbers(numbers: Any) -> bool:

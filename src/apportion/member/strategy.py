@@ -34,11 +34,18 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
 
 def _assignor(wanted: str | Assignor) -> Assignor:
     if isinstance(wanted, str):
+        if "," in wanted:
+            names = tuple(name.strip() for name in wanted.split(",") if name.strip())
+            raise ValueError(f"there is no assignor {wanted!r}: give several as a tuple, {names}")
         if wanted not in CLIENT_ASSIGNORS:
             raise ValueError(f"there is no assignor {wanted!r}: give one of {', '.join(CLIENT_ASSIGNORS)}, or an Assignor object")
         return CLIENT_ASSIGNORS[wanted]()
-    if isinstance(wanted, type) or not hasattr(wanted, "assign") or not getattr(wanted, "name", ""):
+    if isinstance(wanted, type) and hasattr(wanted, "assign"):
+        raise ValueError(f"the class {wanted.__name__} is no assignor: give a name, or an object, {wanted.__name__}()")
+    if not hasattr(wanted, "assign"):
         raise ValueError(f"{wanted!r} is no assignor: give a name, or an object with the methods of apportion's Assignor")
+    if not getattr(wanted, "name", ""):
+        raise ValueError(f"the assignor {type(wanted).__name__} has no name: give it one, `name`, for which all its members vote")
     return wanted
 
 

@@ -1,0 +1,38 @@
+"""What a member cannot vote for is refused with what to write instead."""
+
+import pytest
+
+from apportion.member.assignors import Assignor, Given, Range, RoundRobin, by_topic
+from apportion.member.strategy import strategy
+
+
+class Nameless(Assignor):
+    """All that an assignor needs but the name."""
+
+    def assign(self, cluster, members):
+        return {member: Given(by_topic([])) for member in members}
+
+
+def test_names_and_objects_may_be_mixed_and_the_order_stays():
+    mine = RoundRobin()
+    first, second = strategy(["range", mine])
+    assert (type(first), second) == (Range, mine)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ("range,roundrobin", "there is no assignor 'range,roundrobin': give several as a tuple, ('range', 'roundrobin')"),
+        (("range, sticky",), "there is no assignor 'range, sticky': give several as a tuple, ('range', 'sticky')"),
+        ("range,", "there is no assignor 'range,': give several as a tuple, ('range',)"),
+        (Range, "the class Range is no assignor: give a name, or an object, Range()"),
+        ([Nameless], "the class Nameless is no assignor: give a name, or an object, Nameless()"),
+        (Nameless(), "the assignor Nameless has no name: give it one, `name`, for which all its members vote"),
+        (int, "<class 'int'> is no assignor: give a name, or an object with the methods of apportion's Assignor"),
+        (7, "7 is no assignor: give a name, or an object with the methods of apportion's Assignor"),
+    ],
+)
+def test_what_is_no_assignor_is_refused_with_the_remedy(wanted, sentence):
+    with pytest.raises(ValueError) as refusal:
+        strategy(wanted)
+    assert str(refusal.value) == sentence
