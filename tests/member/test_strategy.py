@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.member.assignors import Assignor, Given, Range, RoundRobin, by_topic
+from apportion.member.assignors import Assignor, Given, Range, Rebalance, RoundRobin, by_topic
 from apportion.member.strategy import strategy
 
 
@@ -35,4 +35,33 @@ def test_names_and_objects_may_be_mixed_and_the_order_stays():
 def test_what_is_no_assignor_is_refused_with_the_remedy(wanted, sentence):
     with pytest.raises(ValueError) as refusal:
         strategy(wanted)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "sentence"),
+    [
+        ({"name": 7}, "the name of the assignor Spoilt must be a text, for which all its members vote, not 7"),
+        ({"name": ""}, "the assignor Spoilt has no name: give it one, `name`, for which all its members vote"),
+        (
+            {"rebalances": Rebalance.COOPERATIVE},
+            "the `rebalances` of the assignor Spoilt must be a tuple such as (Rebalance.COOPERATIVE,), "
+            "not <Rebalance.COOPERATIVE: 1>",
+        ),
+        (
+            {"rebalances": ("eager",)},
+            "the `rebalances` of the assignor Spoilt must be a tuple such as (Rebalance.COOPERATIVE,), not ('eager',)",
+        ),
+        (
+            {"rebalances": "eager"},
+            "the `rebalances` of the assignor Spoilt must be a tuple such as (Rebalance.COOPERATIVE,), not 'eager'",
+        ),
+        ({"assign": None}, "the assignor Spoilt has no method 'assign': subclass Assignor and write what you need"),
+        ({"on_assignment": 7}, "the assignor Spoilt has no method 'on_assignment': subclass Assignor and write what you need"),
+    ],
+)
+def test_an_assignor_that_a_member_could_not_use_is_refused_before_it_votes(spoilt, sentence):
+    assignor = type("Spoilt", (Range,), spoilt)()
+    with pytest.raises(ValueError) as refusal:
+        strategy(["roundrobin", assignor])
     assert str(refusal.value) == sentence

@@ -8,6 +8,8 @@ from apportion.member.assignors import CLIENT_ASSIGNORS
 DEFAULT = ("range", "cooperative-sticky")
 """As Kafka's own clients. Only eager rebalances are common to both: to be cooperative, name "cooperative-sticky" alone."""
 
+METHODS = ("user_data", "assign", "on_assignment")
+
 
 def strategy(wanted: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
     """The assignors in the order of preference, each an object of its own. ValueError says what cannot be voted for."""
@@ -44,9 +46,22 @@ def _assignor(wanted: str | Assignor) -> Assignor:
         raise ValueError(f"the class {wanted.__name__} is no assignor: give a name, or an object, {wanted.__name__}()")
     if not hasattr(wanted, "assign"):
         raise ValueError(f"{wanted!r} is no assignor: give a name, or an object with the methods of apportion's Assignor")
-    if not getattr(wanted, "name", ""):
-        raise ValueError(f"the assignor {type(wanted).__name__} has no name: give it one, `name`, for which all its members vote")
+    _check_manners(wanted)
     return wanted
+
+
+def _check_manners(assignor: object) -> None:
+    """It has what a member relies on from its first vote: a name, ways to rebalance, and every method. ValueError if not."""
+    kind, name, ways = type(assignor).__name__, getattr(assignor, "name", ""), getattr(assignor, "rebalances", None)
+    if name is None or name == "":
+        raise ValueError(f"the assignor {kind} has no name: give it one, `name`, for which all its members vote")
+    if not isinstance(name, str):
+        raise ValueError(f"the name of the assignor {kind} must be a text, for which all its members vote, not {name!r}")
+    if not isinstance(ways, tuple | list) or not all(isinstance(way, Rebalance) for way in ways):
+        raise ValueError(f"the `rebalances` of the assignor {kind} must be a tuple such as (Rebalance.COOPERATIVE,), not {ways!r}")
+    for method in METHODS:
+        if not callable(getattr(assignor, method, None)):
+            raise ValueError(f"the assignor {kind} has no method {method!r}: subclass Assignor and write what you need")
 
 
 def _ways(assignor: Assignor) -> str:
