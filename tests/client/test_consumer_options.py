@@ -23,6 +23,7 @@ class OnlyCooperative(Range):
         ({"auto_offset_reset": ["earliest"]}, "auto_offset_reset must be one of earliest, latest, error, not ['earliest']"),
         ({"auto_commit": "yes"}, "auto_commit must be True or False, not 'yes'"),
         ({"max_poll_records": 0}, "max_poll_records must be a positive whole number, not 0"),
+        ({"max_poll_interval_ms": 2**31}, "max_poll_interval_ms must be at most 2147483647, the greatest number"),
         ({"max_poll_interval_ms": True}, "max_poll_interval_ms must be a positive whole number, not True"),
         ({"on_lost": 3}, "on_lost must be a function of the partitions, not 3"),
         ({"auto_commit_interval_ms": 100}, "auto_commit_interval_ms says nothing while auto_commit is off"),
@@ -70,6 +71,12 @@ def test_an_unclear_option_is_refused_with_the_remedy(options, sentence):
 def test_an_id_is_a_text_that_is_not_empty(option, value, protocol):
     with pytest.raises(ValueError, match=rf"^{option} must be a text that is not empty \(.+\), not {value!r}; leave it out"):
         Consumer("localhost:1", "g", group_protocol=protocol, **{option: value})
+
+
+@pytest.mark.parametrize("servers", [7, None, [7], b"localhost:1"])
+def test_bootstrap_servers_are_text(servers):
+    with pytest.raises(ValueError, match="bootstrap servers must be host:port, one or more, not "):
+        Consumer(servers, "g")
 
 
 @pytest.mark.parametrize("group_id", ["", "  ", None])

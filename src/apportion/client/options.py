@@ -46,6 +46,7 @@ POSITIVE = (
     "heartbeat_interval_ms",
     "metadata_max_age_ms",
 )
+MOST = 2**31 - 1
 IDS = {  # option that is a name -> of what
     "client_id": "the name that brokers log",
     "instance_id": "the name that a static member keeps",
@@ -75,6 +76,8 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     for name in POSITIVE:
         if type(chosen[name]) is not int or chosen[name] < 1:
             raise ValueError(f"{name} must be a positive whole number, not {chosen[name]!r}")
+        if chosen[name] > MOST:
+            raise ValueError(f"{name} must be at most {MOST}, the greatest number that a request can say, not {chosen[name]!r}")
     for name in ("on_assigned", "on_revoked", "on_lost"):
         if chosen[name] is not None and not callable(chosen[name]):
             raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")

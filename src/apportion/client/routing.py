@@ -50,7 +50,12 @@ class Patience:
 
 def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     """The brokers of a bootstrap list such as "a:9092,b:9092"; ValueError says what is wrong with it."""
-    entries = [entry.strip() for entry in (bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap)]
+    listed = (
+        bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap) if isinstance(bootstrap, Iterable) else [bootstrap]
+    )
+    if not all(isinstance(entry, str) for entry in listed):
+        raise ValueError(f"bootstrap servers must be host:port, one or more, not {bootstrap!r}")
+    entries = [entry.strip() for entry in listed]
     found = []
     for entry in filter(None, entries):
         host, colon, port = entry.rpartition(":")
