@@ -81,7 +81,7 @@ def test_targets_that_were_taken_back_are_no_targets():
     ]
     before, after = group_of(*log), group_of(*log, Record(TARGET_KEY, None), Record(ASSIGNMENT_KEY, None))
     assert (before["assignment_epoch"], before["members"]["a"]["target"]) == (7, [(topic_id("foo"), 1), (topic_id("foo"), 2)])
-    assert (after["assignment_epoch"], after["members"]["a"]["target"]) == (-1, None)
+    assert (after["assignment_epoch"], after["members"]["a"]["target"]) == (1, None)
 
 
 def test_a_tombstone_of_what_is_not_there_makes_no_group():

@@ -358,13 +358,13 @@ def succeed(turn: Turn, group: IncrementalGroup, replaced: Member, body: JoinGro
     """The group is a classic one in which the replaced member speaks as its successor will, so that it can be replaced there.
 
     It goes on as it is if nothing would come of a rebalance: every member has what it shall have, and the successor wants what its
-    predecessor did (KAFKA-20273).
+    predecessor did (KAFKA-20273). Then the successor leads, and is told so (KIP-814), for somebody has to see topics change.
     """
     topics = tuple(sorted(dict.fromkeys(consumer_classic.subscription_of(body).topics)))
     heir = Stayer(replaced, consumer_classic.metadata_of(body), consumer_classic.rebalance_timeout_ms(body))
     stayers = [*stayers_of(group), heir]
     goes_on = topics == replaced.said.subscribed_topic_names and is_settled(group, replaced, turn.topics)
-    downgrade(turn, group, stayers, leader=stayers[0].member.member_id if goes_on else None)
+    downgrade(turn, group, stayers, leader=replaced.member_id if goes_on else None)
 
 
 def is_settled(group: IncrementalGroup, replaced: Member, topics: Topics) -> bool:

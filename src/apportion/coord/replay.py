@@ -10,7 +10,7 @@ from typing import Any
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.incremental.holds import NO_GRANTS
 from apportion.coord.incremental.reconcile import State
-from apportion.coord.incremental.state import IncrementalGroup, Member, Saved
+from apportion.coord.incremental.state import FIRST_EPOCH, IncrementalGroup, Member, Saved
 from apportion.wire.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -158,11 +158,11 @@ def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: Con
 def apply_assignment_epoch(
     ledger: Ledger, key: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
 ) -> None:
-    """The targets are for that epoch; without a value there are none."""
+    """The targets are for that epoch; without a value there are none, as in a new group: this may be the end of an older one."""
     if value is not None:
         ledger.incremental(key.group_id).saved.assignment_epoch = value.assignment_epoch
     elif (group := ledger.incremental_or_none(key.group_id)) is not None:
-        group.saved.assignment_epoch = -1
+        group.saved.assignment_epoch = FIRST_EPOCH
 
 
 def apply_target(

@@ -20,6 +20,7 @@ from apportion.wire.messages.group_records import (
     TopicPartitions,
 )
 
+FIRST_EPOCH = 1
 UNSAID = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)
 """What is known of a member before its own record is read."""
 
@@ -73,7 +74,7 @@ class Saved:
     )
 
     def __init__(self) -> None:
-        self.epoch = self.assignment_epoch = 1  # a new group is at epoch 1, and the wishes of its first member make it 2
+        self.epoch = self.assignment_epoch = FIRST_EPOCH  # of a new group; the wishes of its first member make it 2
         self.metadata_hash = 0
         self.members: dict[str, Member] = {}
         self.instances: dict[str, str] = {}  # instance id -> member id
