@@ -202,6 +202,16 @@ def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives
     assert member.step(Known(9, (SeenTopic("t", U, 4),)), at(1_005)) == [Offer(1, (again,), (), (again,))]
 
 
+def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_that_was_given():
+    member = in_group(cooperative(), 0, name="cooperative-sticky")
+    hears_of_a_rebalance(member)
+    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_000))
+    member.step(Answered(8, synced(0)), at(3_000))
+    assert member.step(Known(9, (SeenTopic("t", U, 4),)), at(3_000)) == [Offer(1, (), (P0,), ())]
+    (send,) = member.step(Adopted(1, ()), at(3_001))
+    assert send.request.reason == "topic t was made again"
+
+
 def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
     member = in_group(eager(metadata_interval_ms=3_000), 0)
     assert LookUp(6, ("t",)) in member.step(Tick(), at(3_000))

@@ -39,6 +39,10 @@ class Atlas:
         flat = ((topic, number) for topic, numbers in parts for number in numbers)
         return assignment(IdPartition(self._seen[topic].id, number) for topic, number in flat if self._has(topic, number))
 
+    def known(self) -> dict[str, TopicId]:
+        """The ids that all topics had when they were last seen."""
+        return {name: seen.id for name, seen in self._seen.items()}
+
     def ids(self, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
         """The ids that the topics of these parts have now, of those that exist."""
         return {topic: seen.id for topic, _ in parts if (seen := self._seen.get(topic)) is not None}

@@ -47,7 +47,7 @@ class Standing:
         self._said: tuple[str, ...] = ()  # the topics, as in the last JoinGroup
         self._acquired = NO_GENERATION  # the newest generation that something was given in
         self._share = Given()  # what was given then
-        self._ids: dict[str, TopicId] = {}  # what its topics were when it was first seen
+        self._ids: dict[str, TopicId] = {}  # what topics were before the last join, or when they were first seen since
 
     def view(self, member_id: str, state: State, last_accepted_ms: int | None, error: str | None) -> View:
         """The member at this moment, with what others know of it."""
@@ -102,6 +102,7 @@ class Standing:
     def _join(self, member_id: str) -> JoinGroupRequest:
         """JoinGroup of this moment, remembered as said."""
         owned = self._atlas.parts(self.holding.claim())
+        self._ids = self._atlas.known()
         self._said, reason, self.rejoins = self.topics, self.rejoins, None
         return join_request(self._settings, member_id, self.topics, owned, self._acquired, reason)
 
@@ -173,16 +174,11 @@ class Standing:
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert assignor is not None
         asked(assignor, lambda: assignor.on_assignment(given, generation.number))
-        self._ids = self._atlas.ids(given.partitions)
-        offers = self.holding.aim(self.life, self._atlas.held(given.partitions))
-        self.rejoin_if_told_otherwise()
-        return offers
+        return self._hold_what_was_meant()
 
-    def _compare(self) -> list[Offer]:
-        """A topic that was made again is another one, which only a new generation can give; and a leader that sees its topics
-        changed wants one, too.
-
-        One that was told to assign nothing (KIP-814) does not know what its predecessor withheld, nor what it saw of the topics.
+    def _hold_what_was_meant(self) -> list[Offer]:
+        """The owner is to hold the share, but for topics that were made again since the join: a coordinator that reckons with ids
+        may have meant the older one, and only a new generation can give the younger.
         """
         ids = self._atlas.ids(self._share.partitions)
         self._ids = ids | self._ids
@@ -192,6 +188,14 @@ class Standing:
         again = next((topic for topic, now in ids.items() if now != self._ids[topic]), None)
         if again is not None:
             self.rejoins = f"topic {again} was made again"
+        return offers
+
+    def _compare(self) -> list[Offer]:
+        """Topics that were made again are let go of; and a leader that sees its topics changed wants a new generation.
+
+        One that was told to assign nothing (KIP-814) does not know what its predecessor withheld, nor what it saw of the topics.
+        """
+        offers = self._hold_what_was_meant()
         generation = self.generation
         if generation.heard is not None:
             shapes = self._atlas.cluster(generation.topics)
