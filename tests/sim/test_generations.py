@@ -135,15 +135,15 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("bug", "law", "sentence"),
+    ("bug", "seed", "law", "sentence"),
     [
-        ("cooperative-gives-at-once", "no-two-hands", rf"{ID} uses t\d-\d, which {ID} uses, too\."),
-        ("commit-generation", "commit-is-fenced", rf"{ID} committed t\d-\d as of epoch \d+, which it may not\."),
+        ("cooperative-gives-at-once", 0, "no-two-hands", rf"{ID} uses t\d-\d, which {ID} uses, too\."),
+        ("commit-generation", 28, "commit-is-fenced", rf"{ID} committed t\d-\d as of epoch \d+, which it may not\."),
     ],
     ids=["cooperative-gives-at-once", "commit-generation"],
 )
-def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, law, sentence, monkeypatch):
-    world = PLANTED[bug].world(0)
+def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, seed, law, sentence, monkeypatch):
+    world = PLANTED[bug].world(seed)
     PLANTED[bug].plant(monkeypatch)
     broken = play(world).broken
     assert broken is not None and broken.law == law, broken

@@ -55,10 +55,12 @@ def was_asked(request: Any, member_id: str, last: Looked) -> bool:
 
 
 def has_namesake(group: IncrementalGroup, member_id: str, place: Place, topics: Topics) -> bool:
-    """The place's topic is gone, or the member was given a partition of that number in one that is: the classic protocol only says
-    names, so a member cannot tell a topic from one that was made later under its name.
+    """The place's topic is gone, or nobody has the place, or the member was given a partition of that number in a topic that is
+    gone: the classic protocol only says names, so a member cannot tell a topic from one that was made later under its name.
     """
     if topics.with_id(place.topic_id) is None:
+        return True
+    if group.saved.holders.holder_or_none(group.saved.units.unit(place.topic_id, place.partition)) is None:
         return True
     ids = group.saved.units.ids
     held = group.saved.members[member_id].holds()
