@@ -187,7 +187,8 @@ def test_a_fleet_as_json_is_one_object(capsys):
 
 def test_ctrl_c_ends_a_fleet_with_what_was_played():
     script = (
-        "import signal, sys; from apportion.cli.sim import run; from apportion.cli.sim_wish import Wish; from tests.sim import stand_in\n"
+        "import signal, sys\n"
+        "from apportion.cli.sim import run; from apportion.cli.sim_wish import Wish; from tests.sim import stand_in\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what a shell starts behind it ignores Ctrl-C
         "if __name__ == '__main__': sys.exit(run(Wish(runs=100, jobs=1), stand_in.told_then_never_ends))"
     )
