@@ -65,6 +65,14 @@ MIXED = [
         is_upgrade_by_successor,
         ends_script=True,
     ),
+]
+SELDOM = [
+    Intended(
+        "groups of nothing",
+        "A group that a refused commit named, or whose last offset was deleted, stays in Kafka's memory; here it is not there.",
+        is_a_group_of_nothing,
+        ends_script=True,
+    ),
     Intended(
         "when a classic member of a consumer group is told to join again",
         "Kafka waits until some heartbeat of the consumer protocol has made the target; here the epoch is enough.",
@@ -77,13 +85,6 @@ MIXED = [
         ends_script=True,
     ),
 ]
-SELDOM = [
-    Intended(
-        "groups of nothing",
-        "A group that a refused commit named, or whose last offset was deleted, stays in Kafka's memory; here it is not there.",
-        is_a_group_of_nothing,
-        ends_script=True,
-    ),
-]
+"""Rows that a lane may not meet: they want a moment, or an order of answers, that few scripts have."""
 INTENDED = CLASSIC + MIXED + SELDOM
 """Where scripts of classic and mixed groups may differ, and why."""
