@@ -50,14 +50,11 @@ class Deadlines:
         self._settle()
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now_ms: int) -> list[Key]:
-        """The keys due at or before `now_ms` in `(time, key)` order; they are disarmed."""
-        return [key for _, key in self._popped(now_ms)]
-
     def take_due(self, now_ms: int) -> Iterator[Key]:
-        """The same one by one, each disarmed when its turn comes: what serving one puts off or ends is not due any more.
+        """The keys due at or before `now_ms` in `(time, key)` order, each disarmed when its turn comes.
 
-        A key that is armed meanwhile is not of this round, even if it is due.
+        What serving one puts off or ends is not due any more; a key that is armed meanwhile is not of this round, even if it is due;
+        and those whose turn has not come stay armed if serving one fails.
         """
         due = self._popped(now_ms)
         for at_ms, key in due:

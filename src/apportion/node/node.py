@@ -200,11 +200,7 @@ class Node:
 
     def _tick(self, now: Instant) -> None:
         broker = self._broker
-        due = broker.deadlines.pop_due(now.mono_ms)
-        for key in due:
-            broker.deadlines.arm(key, now.mono_ms)  # until it is served, whatever becomes of those before it
-        for key in due:
-            broker.deadlines.disarm(key)
+        for key in broker.deadlines.take_due(now.mono_ms):
             if key[0] == "shard":
                 self._coordinators.tick(key[1], now)
             elif key[0] == "fetch":
