@@ -63,15 +63,14 @@ def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscr
         tuple(
             SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in members
         ),
-        withholds=checks and bool(withheld(members, given)),
+        withholds=checks and withholds(members, given),
     )
 
 
-def withheld(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> dict[tuple[str, int], None]:
-    """What somebody says to own and nobody is given: it waits for its owner to let go of it."""
+def withholds(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:
+    """Whether somebody says to own what nobody is given: it waits for its owner to let go of it."""
     taken = {pair: None for share in given.values() for pair in partitions_of(share.partitions)}
-    owned = (pair for said in members.values() for pair in partitions_of(said.owned))
-    return {pair: None for pair in owned if pair not in taken}
+    return any(pair not in taken for said in members.values() for pair in partitions_of(said.owned))
 
 
 def asked(assignor: Assignor, question: Callable[[], T]) -> T:
