@@ -53,8 +53,8 @@ class Deadlines:
     def take_due(self, now_ms: int) -> Iterator[Key]:
         """The keys due at or before `now_ms` in `(time, key)` order, each disarmed when its turn comes.
 
-        What serving one puts off or ends is not due any more; a key that is armed meanwhile is not of this round, even if it is due;
-        and those whose turn has not come stay armed if serving one fails.
+        What serving one puts off or ends is not due any more; a key that is armed meanwhile is not of this round, even if it is
+        due; and those whose turn has not come stay armed if serving one fails.
         """
         due = self._popped(now_ms)
         for at_ms, key in due:
