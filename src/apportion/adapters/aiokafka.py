@@ -16,41 +16,27 @@ import aiokafka
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor, log
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from apportion.adapters.foreign import ForeignCluster, cluster_of
+from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
 from apportion.member import assignors
-from apportion.member.assigning import Assignor, Given, Subscription, TopicParts
+from apportion.member.assigning import Given, Subscription, TopicParts
 from apportion.member.blobs import subscription_blob
+from apportion.member.checks import partitions_of
 from apportion.member.leader import Heard, hear
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 
 __all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
 
-NO_GENERATION = -1
 
+class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
+    """One of our assignors as aiokafka calls them."""
 
-class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
-    """One of our assignors for one consumer, which `bind` names."""
-
-    kind: type[Assignor]
+    home = "AIOKafkaConsumer of apportion.adapters.aiokafka"
     owns_between_rebalances = False  # whether the subscription says what the member had
 
     def __init__(self) -> None:
-        self._ours = self.kind()
-        self._coordinator: Any = None
+        super().__init__()
         self._given = Given()
-        self._generation = NO_GENERATION
         self._heard = Heard({}, ())  # what the members of the present join said, whole
-
-    @property
-    def name(self) -> str:
-        """What members vote for."""
-        return self._ours.name
-
-    def bind(self, coordinator: Any) -> None:
-        """The assignor speaks for the consumer that has this coordinator."""
-        if self._coordinator is not None and self._coordinator is not coordinator:
-            raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
-        self._coordinator = coordinator
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
@@ -78,19 +64,12 @@ class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         """The member has this, as of its coordinator's generation. What was taken from it is free for the next rebalance."""
-        before = _flat(self._given)
+        before = partitions_of(self._given.partitions)
         parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
         self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
         self._ours.on_assignment(self._given, self._generation)
-        if self.owns_between_rebalances and any(place not in _flat(self._given) for place in before):
+        if self.owns_between_rebalances and before.keys() - partitions_of(self._given.partitions):
             self._bound().request_rejoin()
-
-    def _bound(self) -> Any:
-        if self._coordinator is None:
-            raise RuntimeError(
-                f"{type(self).__name__} does not know its consumer: use the AIOKafkaConsumer of apportion.adapters.aiokafka."
-            )
-        return self._coordinator
 
 
 class Sticky(_Bridge):
@@ -149,7 +128,3 @@ def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) ->
 def _foreign(given: Given) -> ConsumerProtocolMemberAssignment:
     parts = [(topic, list(numbers)) for topic, numbers in given.partitions]
     return ConsumerProtocolMemberAssignment(0, parts, given.user_data or b"")
-
-
-def _flat(given: Given) -> dict[tuple[str, int], None]:
-    return {(topic, number): None for topic, numbers in given.partitions for number in numbers}

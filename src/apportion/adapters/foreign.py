@@ -1,9 +1,41 @@
-"""What both foreign clients have in common: a view of the cluster that says which partitions a topic has."""
+"""What both foreign clients have in common: consumers whose coordinator knows the generation, and a view of the cluster."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
-from apportion.member.assigning import Cluster, TopicShape
+from apportion.member.assigning import Assignor, Cluster, TopicShape
+
+NO_GENERATION = -1
+
+
+class OfOneConsumer:
+    """One of our assignors for one foreign consumer, which `bind` names."""
+
+    kind: type[Assignor]
+    home = ""
+    """Which consumer calls `bind`."""
+
+    def __init__(self) -> None:
+        self._ours = self.kind()
+        self._coordinator: Any = None
+        self._generation = NO_GENERATION
+
+    @property
+    def name(self) -> str:
+        """What members vote for."""
+        return self._ours.name
+
+    def bind(self, coordinator: Any) -> None:
+        """The assignor speaks for the consumer that has this coordinator."""
+        if self._coordinator is not None and self._coordinator is not coordinator:
+            raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
+        self._coordinator = coordinator
+
+    def _bound(self) -> Any:
+        """The coordinator. Raises RuntimeError before `bind`."""
+        if self._coordinator is None:
+            raise RuntimeError(f"{type(self).__name__} does not know its consumer: use the {self.home}.")
+        return self._coordinator
 
 
 class ForeignCluster(Protocol):

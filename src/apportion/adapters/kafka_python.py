@@ -16,41 +16,24 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 import kafka
-from apportion.adapters.foreign import ForeignCluster, cluster_of
+from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
 from apportion.member import assignors
-from apportion.member.assigning import Assignor, Given, Rebalance, Subscription, TopicParts
+from apportion.member.assigning import Given, Rebalance, Subscription, TopicParts
 
 __all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
 
 VERSION = 3
-NO_GENERATION = -1
 
 
-class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
-    """One of our assignors for one consumer, which `bind` names."""
+class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
+    """One of our assignors as kafka-python calls them."""
 
-    kind: type[Assignor]
-
-    def __init__(self) -> None:
-        self._ours = self.kind()
-        self._coordinator: Any = None
-        self._generation = NO_GENERATION
-
-    @property
-    def name(self) -> str:
-        """What members vote for."""
-        return self._ours.name
+    home = "KafkaConsumer of apportion.adapters.kafka_python"
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Whether members keep what they have while they join."""
         cooperates = Rebalance.COOPERATIVE in self.kind.rebalances
         return [RebalanceProtocol.COOPERATIVE if cooperates else RebalanceProtocol.EAGER]
-
-    def bind(self, coordinator: Any) -> None:
-        """The assignor speaks for the consumer that has this coordinator."""
-        if self._coordinator is not None and self._coordinator is not coordinator:
-            raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
-        self._coordinator = coordinator
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """What the member says when it joins: version 3, with what it owns and since which generation."""
@@ -83,13 +66,6 @@ class _Bridge(AbstractPartitionAssignor):  # type: ignore[misc]
         self._generation = generation
         parts = (TopicParts(each.topic, tuple(sorted(each.partitions))) for each in assignment.assigned_partitions)
         self._ours.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
-
-    def _bound(self) -> Any:
-        if self._coordinator is None:
-            raise RuntimeError(
-                f"{type(self).__name__} does not know its consumer: use the KafkaConsumer of apportion.adapters.kafka_python."
-            )
-        return self._coordinator
 
 
 class Sticky(_Bridge):
