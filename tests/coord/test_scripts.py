@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from coordworld import World, parts, said, topic_id, topics
+from scripted import check
 
 from apportion.coord import records
 from apportion.coord.incremental.reconcile import State
@@ -143,24 +144,6 @@ def named(held):
     return " ".join(words) or "nothing"
 
 
-def replayed(text):
-    """The script with what the shard really says."""
-    story, lines = Story(), []
-    for line in text.splitlines():
-        if line.startswith(">"):
-            continue
-        lines.append(line)
-        step = line.partition("#")[0].strip()
-        if step:
-            lines += [f"> {answer}" for answer in story.play(step)]
-    return "\n".join(lines) + "\n"
-
-
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_story_goes_as_it_is_told(script, request):
-    told = script.read_text()
-    real = replayed(told)
-    if request.config.getoption("--rewrite"):
-        script.write_text(real)
-    else:
-        assert real == told
+    check(script, Story().play, request)

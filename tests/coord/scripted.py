@@ -1,0 +1,24 @@
+"""Scripts are stories told to a real shard: what it says stands behind `>`, and `pytest --rewrite` writes it anew."""
+
+
+def retold(text, play):
+    """The script with what `play(step)` really says, line for line; a line with "#" is a remark."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            continue
+        lines.append(line)
+        step = line.partition("#")[0].strip()
+        if step:
+            lines += [f"> {answer}" for answer in play(step)]
+    return "\n".join(lines) + "\n"
+
+
+def check(script, play, request):
+    """The script is what was told, or with --rewrite becomes it."""
+    told = script.read_text()
+    real = retold(told, play)
+    if request.config.getoption("--rewrite"):
+        script.write_text(real)
+    else:
+        assert real == told
