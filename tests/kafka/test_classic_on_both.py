@@ -10,7 +10,7 @@ from tests.kafka.differential.classic_intended import INTENDED
 from tests.kafka.differential.classic_play import exchange, play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript, pulsing
 from tests.kafka.differential.classic_steps import RANGE, ROUND_ROBIN, STICKY, DescribeClassic, Join, Leave, Pulse, Sync
-from tests.kafka.differential.compare import make_pool
+from tests.kafka.differential.compare import make_pool, side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Fetch
 
@@ -27,14 +27,8 @@ BRIEF_MS = 1_500
 @pytest.fixture(scope="module")
 def sides(kafka):
     """Our broker and the real one."""
-    with EmbeddedBroker(**ALIKE) as broker:
-        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in both:
-            side.prepare()
-        make_pool(*both)
+    with side_by_side(kafka, **ALIKE) as both:
         yield both
-        for side in both:
-            side.close()
 
 
 @pytest.fixture(autouse=True)

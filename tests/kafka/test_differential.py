@@ -15,7 +15,7 @@ from apportion.coord.incremental import fencing
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import EXPRESSION
-from tests.kafka.differential.compare import Difference, Intended, differences, make_pool, play
+from tests.kafka.differential.compare import Difference, Intended, differences, make_pool, play, side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import (
     EMPTY,
@@ -101,14 +101,8 @@ INTENDED = [
 @pytest.fixture(scope="module")
 def sides(kafka):
     """Our broker and the real one, with the topics that scripts share."""
-    with EmbeddedBroker(**ALIKE) as broker:
-        ours, theirs = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in (ours, theirs):
-            side.prepare()
-        make_pool(ours, theirs)
-        yield ours, theirs
-        ours.close()
-        theirs.close()
+    with side_by_side(kafka, **ALIKE) as both:
+        yield both
 
 
 def test_both_brokers_say_the_same_at_every_step(sides):

@@ -15,13 +15,11 @@ import pytest
 from apportion.coord import consumer_classic, convert
 from apportion.coord.classic import join
 from apportion.coord.classic.state import ClassicGroup
-from apportion.server.embedded import EmbeddedBroker
 from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
 from tests.kafka.differential.classic_play import play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
-from tests.kafka.differential.compare import make_pool
+from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.mixed_scripts import MixedAuthor
-from tests.kafka.differential.side import Side
 
 SCRIPTS = int(os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS", "200"))
 ONE_SEED = os.environ.get("APPORTION_DIFFERENTIAL_SEED")
@@ -34,14 +32,8 @@ DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 @pytest.fixture(scope="module")
 def sides(kafka):
     """Our broker and the real one, with the topics that scripts share."""
-    with EmbeddedBroker(**ALIKE) as broker:
-        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in both:
-            side.prepare()
-        make_pool(*both)
+    with side_by_side(kafka, **ALIKE) as both:
         yield both
-        for side in both:
-            side.close()
 
 
 AUTHORS = {

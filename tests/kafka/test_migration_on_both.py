@@ -11,7 +11,6 @@ from apportion.coord.records import Record
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Instant
-from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import Topic, Topics
 from apportion.wire import consumer_protocol
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -20,7 +19,7 @@ from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records_codec import decode_key, decode_value
-from tests.kafka.differential.compare import make_pool
+from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 
 TOPIC, PARTITIONS = "twelve", 12
@@ -30,14 +29,8 @@ STICKY = "cooperative-sticky"
 @pytest.fixture(scope="module")
 def sides(kafka):
     """Our broker and the real one, by name."""
-    with EmbeddedBroker() as broker:
-        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in both:
-            side.prepare()
-        make_pool(*both)
+    with side_by_side(kafka) as both:
         yield {side.name: side for side in both}
-        for side in both:
-            side.close()
 
 
 @pytest.fixture

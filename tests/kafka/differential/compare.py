@@ -2,13 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.kafka.differential.author import POOL, Author
 from tests.kafka.differential.generator import next_step
 from tests.kafka.differential.shown import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, DeleteGroups, Describe, MakeTopic, Step
+
+HEARD_WITHIN_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +116,37 @@ def differences(ours: Plain, theirs: Plain, path: tuple[str, ...] = ()) -> Itera
         yield path, ours, theirs
 
 
+@contextmanager
+def side_by_side(kafka: RealKafka, **settings: object) -> Iterator[tuple[Side, Side]]:
+    """Our broker with these settings and the real one, with the topics that scripts share."""
+    with EmbeddedBroker(**settings) as broker:
+        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
+        for side in both:
+            side.prepare()
+        make_pool(*both)
+        yield both
+        for side in both:
+            side.close()
+
+
 def make_pool(ours: Side, theirs: Side) -> None:
     """Both brokers have the topics that scripts share; a real Kafka may have them of other tests."""
     for name, count in POOL.items():
         for side in (ours, theirs):
             assert side.play(MakeTopic(name, count))["code"] in (0, 36), (side.name, name)
+    for name, count in POOL.items():
+        give_up = time.monotonic() + HEARD_WITHIN_S
+        while share_of_one(theirs, name) < count:  # its coordinator hears of topics later than who asks for metadata
+            assert time.monotonic() < give_up, f"Kafka's coordinator has not heard of {name}"
+
+
+def share_of_one(side: Side, topic: str) -> int:
+    """How many partitions a member that is alone in its group is given."""
+    said = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": (topic,), "topic_partitions": ()}
+    joins, leaves = (
+        ConsumerGroupHeartbeatRequest(group_id=f"pool-{topic}", member_id="m", member_epoch=epoch, **facts)
+        for epoch, facts in ((0, said), (-1, {}))
+    )
+    given = side.call(joins, 1).assignment
+    side.call(leaves, 1)
+    return 0 if given is None else sum(len(each.partitions) for each in given.topic_partitions)
