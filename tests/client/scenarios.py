@@ -256,6 +256,10 @@ def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
     place = places_of(topic)[0]
     cluster.delete_topic(topic.name)
     with pytest.raises(Refused) as refusal:
+        cluster.leader(place, fresh=True)
+    assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
+    cluster.forget_leader(place)
+    with pytest.raises(Refused) as refusal:
         cluster.list_offsets([place], LATEST, patience_ms=10_000)
     assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
     again = cluster.create_topic(topic.name, 1)

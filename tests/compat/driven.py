@@ -38,10 +38,11 @@ class Stage:
         return self.clients[-1]
 
     def until(self, condition, what):
-        """`condition()` has come true; how many seconds that took."""
+        """`condition()` has come true; how many seconds that took. It is looked at when a client speaks, and now and then."""
         start = time.monotonic()
         with self.heard:
-            came = self.heard.wait_for(lambda: any(each.fell for each in self.clients) or condition(), DEADLINE_S)
+            while not (came := any(each.fell for each in self.clients) or condition()) and time.monotonic() - start < DEADLINE_S:
+                self.heard.wait(0.25)
         fallen = [each for each in self.clients if each.fell]
         assert not fallen, f"{fallen[0].name} ended by itself:\n{fallen[0].complaints()}"
         assert came, f"still not: {what}\n" + "\n".join(f"{each.name}: {each.said[-5:]}" for each in self.clients)

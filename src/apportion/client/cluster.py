@@ -323,12 +323,14 @@ class Cluster(Routes):
         return self._await_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
-        """The topic is gone."""
+        """The topic is gone, and the broker that was asked shows it no more; another may still for a moment."""
         state = DeleteTopicState(name=name)
         said = self.call(DeleteTopicsRequest(topics=(state,), topic_names=(name,), timeout_ms=self.timeout_ms)).responses[0]
         if said.error_code != Code.NONE:
             raise Refused(Code.of(said.error_code), said.error_message or "")
-        self.topics([name], fresh=True)
+        patience = Patience(self.timeout_ms)
+        while self.topics([name], fresh=True):
+            patience.pause(Refused(Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"))
 
     def _await_topic(self, name: str, partitions: int) -> Topic:
         patience = Patience(self.timeout_ms)
