@@ -1,0 +1,101 @@
+"""The words of Kafka Streams' rebalances: tasks, and what members tell the leader and the leader tells them.
+
+Values without versions: which of them a metadata version can say is `layouts.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from apportion.topics import TopicPartition
+
+EARLIEST_PROBEABLE = 3
+"""The first metadata version whose leaders answer one that they do not know, instead of failing (KIP-268)."""
+LATEST = 11
+"""The newest metadata version that is known here; Kafka 4.3.1's, too."""
+NO_VERSION = -1
+"""What versions 1 and 2 say of the newest version that their sender supports."""
+
+RUNNING = -2
+"""In place of an offset sum: the member runs the task actively, so nothing is missing."""
+OFFSET_UNKNOWN = -3
+"""In place of an offset sum: the member has something of the task, and does not know how much."""
+
+
+class TaskId(NamedTuple):
+    """One task: a partition of one subtopology. topology: the name of a named topology (metadata version 10), mostly None."""
+
+    subtopology: int
+    partition: int
+    topology: str | None = None
+
+    def __str__(self) -> str:
+        name = f"{self.subtopology}_{self.partition}"
+        return name if self.topology is None else f"{self.topology}__{name}"
+
+
+class HostInfo(NamedTuple):
+    """Where an instance answers interactive queries (`application.server`)."""
+
+    host: str
+    port: int
+
+
+class AssignorError(IntEnum):
+    """Why an assignment is none, or what a member asks of all."""
+
+    NONE = 0
+    INCOMPLETE_SOURCE_TOPIC_METADATA = 1
+    VERSION_PROBING = 2
+    ASSIGNMENT_ERROR = 3
+    SHUTDOWN_REQUESTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInfo:
+    """What one consumer of a Streams process tells the leader.
+
+    used: the metadata version that it is said in. supported: the newest one that its sender understands; NO_VERSION in 1 and 2.
+    process_id: 16 bytes, the same for all consumers of a process. endpoint: "host:port" or "".
+    offset_sums: of every task that the process has something of, active or not: the sum of its changelogs' offsets, or RUNNING, or
+    OFFSET_UNKNOWN. unique: changes to make the bytes change. tags: the process's client tags, in the order of their bytes.
+    """
+
+    used: int
+    supported: int = NO_VERSION
+    process_id: bytes = bytes(16)
+    endpoint: str = ""
+    offset_sums: Mapping[TaskId, int] = field(default_factory=dict)
+    unique: int = 0
+    error: int = AssignorError.NONE
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FutureInfo:
+    """What can be read of a subscription or an assignment in a version from the future: its two version numbers."""
+
+    used: int
+    supported: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentInfo:
+    """What the leader tells one consumer.
+
+    used: the metadata version that it is said in. supported: the newest one that all members understand; NO_VERSION in 1 and 2.
+    active: the task of each partition that the consumer is given, partitions in order of topic and number; so a task with two
+    source topics is there twice. standby: each standby task with its source partitions. active_hosts, standby_hosts: which source
+    partitions are active or standby where. next_rebalance_ms: the wall-clock time at which the consumer shall rejoin (0: at
+    once); None: it need not.
+    """
+
+    used: int
+    supported: int = NO_VERSION
+    active: tuple[TaskId, ...] = ()
+    standby: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    active_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    standby_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    error: int = AssignorError.NONE
+    next_rebalance_ms: int | None = None
