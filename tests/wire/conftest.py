@@ -19,6 +19,9 @@ SCALARS = {kind: st.integers(*span) for kind, span in SIZES.items()} | {
     "float64": st.floats(allow_nan=False),
     "uuid": st.binary(min_size=16, max_size=16),
     "string": st.text(max_size=4) | st.sampled_from(["a" * 126, "é" * 64]),
+    "text": st.text(max_size=4),
+    "utf": st.text(max_size=4),
+    "chars": st.text(min_size=1, max_size=4),
     "bytes": st.binary(max_size=4),
     "records": st.binary(max_size=300),
 }
@@ -43,6 +46,11 @@ def _field(field: Field, version: int):
         plain = st.lists(item, max_size=2).map(tuple) | item.map(lambda one: (one,) * 130)
     elif field.kind == "array":
         plain = st.lists(_values_of(field.element, version), max_size=2).map(tuple)
+    elif field.kind == "columns":
+        row = st.tuples(
+            *(_field(each, version) if each.is_in(version) else st.just(each.default) for each in field.element.__fields__)
+        )
+        plain = st.lists(row, max_size=3).map(lambda rows: tuple(zip(*rows, strict=True)) or field.default)
     else:
         plain = NARROW.get(field.name, SCALARS[field.kind])
     return st.none() | plain if field.is_nullable(version) else plain

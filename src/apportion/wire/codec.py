@@ -95,7 +95,7 @@ def _made(cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[
 def _sentence(cls: Any, version: int, error: Exception, made: tuple[Any, tuple[str, ...]]) -> str:
     field = field_at(error.__traceback__, *made)
     if isinstance(error, UnicodeDecodeError):
-        what = "it is not UTF-8"
+        what = f"it is not {error.encoding.upper()}"
     elif isinstance(error, IndexError) or (isinstance(error, struct.error) and "buffer" in str(error)):
         what = "the bytes end too soon"
     elif isinstance(error, struct.error):

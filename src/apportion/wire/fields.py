@@ -20,7 +20,7 @@ ZERO: Any = type("Zero", (), {"__repr__": lambda self: "ZERO"})()
 class Field:
     """One declared field. `since` and `until` are the first and the last version that has it."""
 
-    kind: str  # bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records array struct
+    kind: str  # bool int8 int16 uint16 int32 uint32 int64 float64 uuid string text utf chars bytes records array columns struct
     default: Any
     since: int = 0
     until: int = FOREVER
@@ -66,6 +66,9 @@ int64 = _scalar("int64", 0)
 float64 = _scalar("float64", 0.0)
 uuid = _scalar("uuid", bytes(16))
 string = _scalar("string", "")
+text = _scalar("text", "")  # a string whose length is an int32
+utf = _scalar("utf", "")  # Java's writeUTF: a uint16 length, and modified UTF-8
+chars = _scalar("chars", "")  # Java's writeChars: an int32 count, and UTF-16; where it can be null, no characters mean null
 octets = _scalar("bytes", b"")
 records = _scalar("records", None)
 
@@ -82,6 +85,14 @@ def array(
 ) -> Any:
     """A tuple of `element`: a message class, or a scalar such as `int32()`."""
     return Field("array", default, since, until, nullable, tag, ignorable, element)
+
+
+def columns(element: type[Any], *, since: int = 0, until: int = FOREVER, ignorable: bool = False) -> Any:
+    """An array of `element` as its columns: a tuple for each field of it, in the order of their declaration.
+
+    For long arrays in versions that are not flexible: where all elements take the same bytes, they are read and written at once.
+    """
+    return Field("columns", ((),) * len(element.__fields__), since, until, ignorable=ignorable, element=element)
 
 
 def struct(

@@ -5,10 +5,12 @@ a length is compared with what is left before anything is made of it. It fails w
 or Malformed, which `codec` turns into one sentence.
 """
 
+from contextlib import nullcontext
 from struct import Struct, unpack_from
 from typing import Any
 
 from apportion.wire.fields import Field
+from apportion.wire.modified import from_modified
 from apportion.wire.source import (
     FORMATS,
     INTEGERS,
@@ -16,12 +18,22 @@ from apportion.wire.source import (
     NULL_TAGGED_STRUCT,
     Malformed,
     Source,
+    blank_record,
     fields_of,
+    length_code,
+    null_length,
     smallest_field,
     smallest_size,
 )
 
 ARRAYS_BY_COUNT = 33
+SPELLINGS = {
+    "string": "str(b[p:e], 'utf-8')",
+    "text": "str(b[p:e], 'utf-8')",
+    "utf": "from_modified(b[p:e])",
+    "chars": "str(b[p:e], 'utf-16-be')",
+}
+"""What is made of the bytes from p to e, by kind; of the other kinds a view."""
 
 
 def more(buffer: Any, position: int, byte: int) -> tuple[int, int]:
@@ -65,7 +77,30 @@ def short(size: int, left: int) -> Malformed:
     return Malformed(f"it says {size} where {left} bytes are left")
 
 
-NAMES = {"more": more, "skip_tags": skip_tags, "short": short, "Malformed": Malformed, "unpack_from": unpack_from}
+def blank_columns(
+    packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, view: memoryview
+) -> tuple[tuple[Any, ...], ...] | None:
+    """The columns of the `count` records that `view` begins with, all texts null; None where one of these is not."""
+    size = count * packing.size
+    if size > len(view):
+        return None
+    columns = list(zip(*packing.iter_unpack(view[:size]), strict=True))
+    for place, null in nulls:
+        if columns[place].count(null) != count:
+            return None
+        columns[place] = (None,) * count
+    return tuple(columns)
+
+
+NAMES = {
+    "more": more,
+    "skip_tags": skip_tags,
+    "short": short,
+    "Malformed": Malformed,
+    "unpack_from": unpack_from,
+    "from_modified": from_modified,
+    "blank_columns": blank_columns,
+}
 
 
 class _Reader(Source):
@@ -106,6 +141,8 @@ class _Reader(Source):
             self.nested(field, target)
         elif field.kind == "array":
             self.array(field, target)
+        elif field.kind == "columns":
+            self.columns(field, target)
         else:
             self.run_of_bytes(field, target)
 
@@ -133,13 +170,14 @@ class _Reader(Source):
             self.fixed("B", size)
             self.add(f"if {size} > 127: {size}, p = more(b, p, {size})")
         else:
-            self.fixed("h" if field.kind == "string" else "i", size)
-        with self.block(f"if not {size}:" if self.flexible else f"if {size} < 0:"):
+            self.fixed(length_code(field), size)
+        null = null_length(field) if field.is_nullable(self.version) else -1
+        with self.block(f"if not {size}:" if self.flexible else f"if {size} <= {null}:"):
             if not field.is_nullable(self.version):
                 self.add("raise Malformed('it is null')")
             else:
                 if not self.flexible:
-                    self.add(f"if {size} != -1: raise short({size}, end - p)")
+                    self.add(f"if {size} != {null}: raise short({size}, end - p)")
                 self.add(f"{target} = None")
         return f"{size} - 1" if self.flexible else size
 
@@ -147,9 +185,8 @@ class _Reader(Source):
         """`target` becomes a string, or a view of bytes, or null."""
         size = self.length(field, target)
         with self.unless_null(field):
-            self.add(f"e = p + {size}", f"if e > end: raise short({size}, end - p)")
-            slice_ = "str(b[p:e], 'utf-8')" if field.kind == "string" else "memoryview(b)[p:e]"
-            self.add(f"{target} = {slice_}; p = e")
+            self.add(f"e = p + {f'2 * ({size})' if field.kind == 'chars' else size}", f"if e > end: raise short({size}, end - p)")
+            self.add(f"{target} = {SPELLINGS.get(field.kind, 'memoryview(b)[p:e]')}; p = e")
 
     def array(self, field: Field, target: str) -> None:
         """`target` becomes a tuple, or null."""
@@ -185,6 +222,38 @@ class _Reader(Source):
                 self.structure(element, item)
             self.add(f"{items}.append({item})")
         self.add(f"{target} = tuple({items})")
+
+    def columns(self, field: Field, target: str) -> None:
+        """`target` becomes the columns of an array: all at once if no element has a text, else one by one."""
+        assert not self.flexible, f"{field.name} has columns in a flexible version"
+        count, found = self.length(field, target), self.fresh("v")
+        fields = fields_of(field)
+        present = tuple(each for each in fields if each.is_in(self.version))
+        least, (codes, nulls) = smallest_size(present, self.version, False), blank_record(present, self.version)
+        self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
+        if codes:
+            packing = Struct(">" + codes)
+            blank = f"blank_columns({self.bind(packing)}, {self.bind(nulls)}, {count}, memoryview(b)[p:end])"
+            self.add(f"{found} = {blank} if {count} else ((),) * {len(present)}")
+            with self.block(f"if {found} is not None:"):
+                self.add(f"p += {count} * {packing.size}")
+        if nulls or not codes:
+            with self.block("else:") if codes else nullcontext():
+                self.rows(present, count, found)
+        places = {each.name: f"{found}[{place}]" for place, each in enumerate(present)}
+        said = [places.get(each.name) or f"({self.bind(each.default)},) * {count}" for each in fields]
+        self.add(f"{target} = ({', '.join(said)},)")
+
+    def rows(self, fields: tuple[Field, ...], count: str, found: str) -> None:
+        """`found` becomes the columns of these fields, read element by element."""
+        lists, items = [self.fresh("l") for _ in fields], [self.fresh("o") for _ in fields]
+        self.add("; ".join(f"{each} = []" for each in lists))
+        with self.block(f"for _ in range({count}):"):
+            for field, item in zip(fields, items, strict=True):
+                with self.about(field.name):
+                    self.field(field, item)
+            self.add("; ".join(f"{each}.append({item})" for each, item in zip(lists, items, strict=True)))
+        self.add(f"{found} = {', '.join(f'tuple({each})' for each in lists)},")
 
     def tagged(self, cls: Any, target: str) -> None:
         """The tagged fields of a struct are read; those that nobody knows are passed over."""

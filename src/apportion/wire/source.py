@@ -27,8 +27,10 @@ FORMATS = {
 """The kinds whose size is known beforehand, and their struct codes."""
 
 INTEGERS = ("int8", "int16", "int32", "int64")
-NULL_STRUCT, NULL_TAGGED_STRUCT = -1, 0  # the byte before a struct that can be null; 1 where there is one
 """The kinds of which an array is read and written at once."""
+NULL_STRUCT, NULL_TAGGED_STRUCT = -1, 0  # the byte before a struct that can be null; 1 where there is one
+LENGTHS = {"string": "h", "utf": "H"}
+"""The struct codes of lengths before version `flexible`, where they are not an int32; from then on every length is a varint."""
 
 
 class Malformed(Exception):
@@ -146,9 +148,28 @@ def smallest_field(field: Field, version: int, flexible: bool) -> int:
         return Struct(">" + FORMATS[field.kind]).size
     if field.kind == "struct":
         return 1 if field.is_nullable(version) else smallest_size(fields_of(field), version, flexible)
-    if flexible:
-        return 1
-    return 2 if field.kind == "string" else 4
+    return 1 if flexible else Struct(">" + length_code(field)).size
+
+
+def length_code(field: Field) -> str:
+    """The struct code of the field's length, where that is no varint."""
+    return LENGTHS.get(field.kind, "i")
+
+
+def null_length(field: Field) -> int:
+    """The length that says null, where lengths are no varints."""
+    return 0 if field.kind == "chars" else -1
+
+
+def blank_record(fields: tuple[Field, ...], version: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The struct codes of these fields where every text is null, and (place, length that says null) of each text.
+
+    No codes where a field can be neither null nor of known size. All fields are in that version, which is not flexible.
+    """
+    if not all(field.kind in FORMATS or field.is_nullable(version) for field in fields):
+        return "", ()
+    codes = "".join(FORMATS.get(field.kind) or length_code(field) for field in fields)
+    return codes, tuple((place, null_length(field)) for place, field in enumerate(fields) if field.kind not in FORMATS)
 
 
 def fields_of(field: Field) -> tuple[Field, ...]:

@@ -4,15 +4,30 @@ A writer is called with (value, append) and hands its parts, in order, to `appen
 say: null where there is none, or anything but the default in a field that the version does not have and that may not be ignored.
 """
 
+from itertools import repeat
 from struct import Struct, pack
 from typing import Any
 
 from apportion.wire.fields import Field
-from apportion.wire.source import FORMATS, INTEGERS, NULL_STRUCT, NULL_TAGGED_STRUCT, Malformed, Source
+from apportion.wire.modified import to_modified
+from apportion.wire.source import (
+    FORMATS,
+    INTEGERS,
+    NULL_STRUCT,
+    NULL_TAGGED_STRUCT,
+    Malformed,
+    Source,
+    blank_record,
+    fields_of,
+    length_code,
+    null_length,
+)
 
 ARRAYS_BY_COUNT = 33
 ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
 """The varints of one byte, by value."""
+SPELLINGS = {"string": "{0}.encode()", "text": "{0}.encode()", "utf": "to_modified({0})", "chars": "{0}.encode('utf-16-be')"}
+"""The bytes of a text, by kind; the other kinds are bytes."""
 
 
 def varint(value: int) -> bytes:
@@ -27,7 +42,23 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-NAMES = {"varint": varint, "pack": pack, "Malformed": Malformed, "ONE_BYTE": ONE_BYTE}
+def blank_bytes(packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]) -> bytes | None:
+    """The `count` records of these columns, all texts null; None where one of these is not."""
+    for place, null in nulls:
+        if columns[place].count(None) != count:
+            return None
+        columns[place] = repeat(null)
+    return b"".join(map(packing.pack, *columns))
+
+
+NAMES = {
+    "varint": varint,
+    "pack": pack,
+    "Malformed": Malformed,
+    "ONE_BYTE": ONE_BYTE,
+    "to_modified": to_modified,
+    "blank_bytes": blank_bytes,
+}
 
 
 class _Writer(Source):
@@ -95,6 +126,8 @@ class _Writer(Source):
                 self.structure(field.element, value)
             elif field.kind == "array":
                 self.array(field, value)
+            elif field.kind == "columns":
+                self.columns(field, value)
             else:
                 self.run_of_bytes(field, value)
 
@@ -105,7 +138,7 @@ class _Writer(Source):
         elif self.flexible:
             self.fixed("B", "0")
         else:
-            self.fixed("h" if field.kind == "string" else "i", "-1")
+            self.fixed(length_code(field), str(null_length(field)))
 
     def length(self, field: Field, value: str) -> str:
         """The length of `value` is written; the name that it has."""
@@ -113,14 +146,16 @@ class _Writer(Source):
         if self.flexible:
             self.add(f"{size} = len({value}) + 1", f"{self.sink}(ONE_BYTE[{size}] if {size} < 128 else varint({size}))")
         else:
-            self.add(f"{size} = len({value})")
-            self.fixed("h" if field.kind == "string" else "i", size)
+            self.add(f"{size} = len({value}){' // 2' if field.kind == 'chars' else ''}")
+            self.fixed(length_code(field), size)
         return size
 
     def run_of_bytes(self, field: Field, value: str) -> None:
         """A string, or bytes, are written."""
-        if field.kind == "string":
-            self.add(f"{value} = {value}.encode()")
+        if field.kind in SPELLINGS:
+            self.add(f"{value} = {SPELLINGS[field.kind].format(value)}")
+        if field.kind == "chars" and field.is_nullable(self.version):
+            self.add(f"if not {value}: raise Malformed('it is empty, which would be null')")
         self.length(field, value)
         self.add(f"{self.sink}({value})")
 
@@ -141,6 +176,33 @@ class _Writer(Source):
                 self.field(element, item)
             else:
                 self.structure(element, item)
+
+    def columns(self, field: Field, value: str) -> None:
+        """Columns are written as an array: all at once if no element has a text, else one by one."""
+        assert not self.flexible, f"{field.name} has columns in a flexible version"
+        fields, size = fields_of(field), self.fresh("n")
+        places = [place for place, each in enumerate(fields) if each.is_in(self.version)]
+        present = tuple(fields[place] for place in places)
+        self.add(f"{size} = len({value}[0])")
+        self.add(f"if any(len(each) != {size} for each in {value}): raise Malformed('its columns differ in length')")
+        for place, each in enumerate(fields):
+            if place not in places:
+                with self.about(each.name), self.block(f"for each in {value}[{place}]:"):
+                    self.absent(each, "each")
+                    self.add("pass")
+        self.fixed("i", size)
+        codes, nulls = blank_record(present, self.version)
+        row, said = self.fresh("o"), self.fresh("s")
+        if codes:
+            taken = ", ".join(f"{value}[{place}]" for place in places)
+            self.add(f"{said} = blank_bytes({self.bind(Struct('>' + codes))}, {self.bind(nulls)}, {size}, [{taken}])")
+            with self.block(f"if {said} is not None:"):
+                self.add(f"{self.sink}({said})")
+        if nulls or not codes:
+            with self.block("else:" if codes else "if True:"), self.block(f"for {row} in zip(*{value}, strict=True):"):
+                for place, each in zip(places, present, strict=True):
+                    with self.about(each.name):
+                        self.field(each, f"{row}[{place}]")
 
     def tagged(self, cls: Any, source: str) -> None:
         """The tagged fields that are not at their defaults are written in the order of their tags."""
