@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
+from apportion.streams.layouts import StreamsAssignment, StreamsSubscription
 from apportion.wire.codec import read, read_whole, write, write_parts
 from apportion.wire.messages import group_records
 from apportion.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -23,6 +24,8 @@ CLASSES = [
     *RECORDS,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    StreamsAssignment,
+    StreamsSubscription,
 ]
 EVERY = [pytest.param(cls, version, id=f"{cls.__name__}-{version}") for cls in CLASSES for version in cls.__versions__]
 NEWEST = [pytest.param(cls, cls.__versions__[-1], id=cls.__name__) for cls in CLASSES]

@@ -1,0 +1,76 @@
+"""Any subscription and any assignment of Kafka Streams, and what a version makes of them."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition
+
+NUMBERS = st.integers(0, 3) | st.integers(0, 2**31 - 1)
+SUMS = st.sampled_from([RUNNING, OFFSET_UNKNOWN]) | st.integers(0, 2**63 - 1)
+NAMES = st.text(max_size=5)
+PARTITIONS = st.lists(st.builds(TopicPartition, NAMES, NUMBERS), max_size=4, unique=True).map(lambda some: tuple(sorted(some)))
+HOSTS = st.dictionaries(st.builds(HostInfo, NAMES, NUMBERS), PARTITIONS, max_size=3)
+
+
+def tasks(version):
+    """Tasks that the version can say."""
+    return st.builds(TaskId, NUMBERS, NUMBERS, st.none() | st.text(min_size=1, max_size=4) if version >= 10 else st.none())
+
+
+def subscriptions(version):
+    """Subscriptions in that version, which may hold more than it can say."""
+    return st.builds(
+        SubscriptionInfo,
+        used=st.just(version),
+        supported=st.integers(version, 2**31 - 1),
+        process_id=st.binary(min_size=16, max_size=16),
+        endpoint=NAMES,
+        offset_sums=st.dictionaries(tasks(version), SUMS, max_size=5),
+        unique=st.integers(-128, 127),
+        error=st.integers(-(2**31), 2**31 - 1),
+        tags=st.dictionaries(NAMES, NAMES, max_size=3),
+    )
+
+
+def assignments(version):
+    """Assignments in that version, which may hold more than it can say."""
+    return st.builds(
+        AssignmentInfo,
+        used=st.just(version),
+        supported=st.integers(version, 2**31 - 1),
+        active=st.lists(tasks(version), max_size=5).map(tuple),
+        standby=st.dictionaries(tasks(version), PARTITIONS, max_size=3),
+        active_hosts=HOSTS,
+        standby_hosts=HOSTS,
+        error=st.integers(0, 4),
+        next_rebalance_ms=st.none() | st.integers(0, 2**63 - 2),
+    )
+
+
+def heard_subscription(said: SubscriptionInfo) -> SubscriptionInfo:
+    """What its version leaves of a subscription."""
+    left_out = {
+        "supported": -1 if said.used < 3 else said.supported,
+        "endpoint": "" if said.used < 2 else said.endpoint,
+        "unique": 0 if said.used < 8 else said.unique,
+        "error": 0 if said.used < 9 else said.error,
+        "tags": {} if said.used < 11 else said.tags,
+    }
+    sums = said.offset_sums
+    if said.used < 7:
+        sums = {task: offset_sum if offset_sum == RUNNING else OFFSET_UNKNOWN for task, offset_sum in sums.items()}
+    return replace(said, offset_sums=sums, **left_out)
+
+
+def heard_assignment(said: AssignmentInfo) -> AssignmentInfo:
+    """What its version leaves of an assignment."""
+    return replace(
+        said,
+        supported=-1 if said.used < 3 else said.supported,
+        active_hosts={} if said.used < 2 else said.active_hosts,
+        standby_hosts={} if said.used < 6 else said.standby_hosts,
+        error=0 if said.used < 4 else said.error,
+        next_rebalance_ms=None if said.used < 7 else said.next_rebalance_ms,
+    )

@@ -1,0 +1,269 @@
+"""Kafka Streams' metadata goes to bytes and comes back in every version; wrong bytes only ever raise DecodeError."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import DecodeError, EncodeError
+from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.words import LATEST, RUNNING, AssignmentInfo, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition
+from tests.streams.metadata import assignments, heard_assignment, heard_subscription, subscriptions
+
+VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
+BOTH = pytest.mark.parametrize(
+    ("values", "encode", "decode"),
+    [(subscriptions, encode_subscription, decode_subscription), (assignments, encode_assignment, decode_assignment)],
+    ids=["subscription", "assignment"],
+)
+QUICK = settings(max_examples=30, deadline=None)
+ONE = TaskId(0, 1)
+
+
+@VERSIONS
+def test_a_subscription_comes_back_as_its_version_says_it(version):
+    @QUICK
+    @given(subscriptions(version))
+    def comes_back(info):
+        assert decode_subscription(encode_subscription(info)) == heard_subscription(info)
+
+    comes_back()
+
+
+@VERSIONS
+def test_an_assignment_comes_back_as_its_version_says_it(version):
+    @QUICK
+    @given(assignments(version))
+    def comes_back(info):
+        assert decode_assignment(encode_assignment(info)) == heard_assignment(info)
+
+    comes_back()
+
+
+@VERSIONS
+@BOTH
+def test_metadata_cut_anywhere_is_a_decode_error(version, values, encode, decode):
+    @settings(QUICK, max_examples=5)
+    @given(values(version))
+    def ends_too_soon(info):
+        frame = encode(info)
+        for end in range(len(frame)):
+            with pytest.raises(DecodeError):
+                decode(frame[:end])
+
+    ends_too_soon()
+
+
+@VERSIONS
+@BOTH
+def test_damaged_metadata_decodes_or_is_a_decode_error(version, values, encode, decode):
+    @settings(QUICK, max_examples=60)
+    @given(values(version), st.data())
+    def does_not_crash(info, data):
+        frame = bytearray(encode(info))
+        for _ in range(data.draw(st.integers(1, 4))):
+            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.sampled_from([0, 1, 2, 127, 128, 254, 255]))
+        try:
+            heard = decode(bytes(frame))
+        except DecodeError:
+            return
+        assert isinstance(heard, SubscriptionInfo | AssignmentInfo | FutureInfo)
+
+    does_not_crash()
+
+
+@VERSIONS
+@BOTH
+def test_noise_after_a_version_decodes_or_is_a_decode_error(version, values, encode, decode):
+    @QUICK
+    @given(st.binary(max_size=80))
+    def does_not_crash(noise):
+        try:
+            decode(version.to_bytes(4) + b"\0\0\0\x0b" * (version > 2) + noise)
+        except DecodeError:
+            return
+
+    does_not_crash()
+
+
+@VERSIONS
+@BOTH
+def test_what_follows_the_end_is_left_alone(version, values, encode, decode):
+    @settings(QUICK, max_examples=5)
+    @given(values(version))
+    def is_left_alone(info):
+        assert decode(encode(info) + b"more") == decode(encode(info))
+
+    is_left_alone()
+
+
+@BOTH
+def test_metadata_from_the_future_says_only_its_versions(values, encode, decode):
+    @QUICK
+    @given(values(LATEST + 1))
+    def says_only_versions(info):
+        frame = encode(info)
+        assert decode(frame) == FutureInfo(LATEST + 1, info.supported)
+        assert decode(frame[:8]) == FutureInfo(LATEST + 1, info.supported)
+        assert decode(frame, latest=LATEST + 1) == info
+
+    says_only_versions()
+
+
+@BOTH
+def test_an_old_reader_takes_a_newer_version_for_the_future(values, encode, decode):
+    @QUICK
+    @given(values(5))
+    def is_the_future(info):
+        assert decode(encode(info), latest=4) == FutureInfo(5, info.supported)
+
+    is_the_future()
+
+
+def test_equal_values_are_equal_bytes_whatever_their_order():
+    def values(step):
+        sums = {TaskId(1, 0): 5, TaskId(0, 2): RUNNING, TaskId(0, 2, "a"): 7, TaskId(0, 10): 8}
+        hosts = {
+            HostInfo("b", 1): (TopicPartition("t", 1),),
+            HostInfo("a", 2): (TopicPartition("s", 3), TopicPartition("a", 0))[::step],
+        }
+        subscription = SubscriptionInfo(
+            used=11, supported=11, offset_sums=dict([*sums.items()][::step]), tags=dict([("b", ""), ("a", "")][::step])
+        )
+        assignment = AssignmentInfo(used=11, active_hosts=dict([*hosts.items()][::step]), standby_hosts=hosts)
+        return encode_subscription(subscription), encode_assignment(assignment)
+
+    assert values(1) == values(-1)
+
+
+def test_a_topology_without_a_name_may_be_said_as_an_empty_name():
+    said = encode_subscription(SubscriptionInfo(used=10, supported=10, offset_sums={ONE: 5}))
+    empty = said.replace(b"\xff\xff", b"\0\0")
+    assert decode_subscription(empty) == decode_subscription(said)
+
+
+def said(version: int, *parts: bytes) -> bytes:
+    """A subscription or an assignment: its versions and these parts."""
+    return b"".join([version.to_bytes(4), LATEST.to_bytes(4) * (version > 2), *parts])
+
+
+def numbers(*values: int) -> bytes:
+    """These as int32."""
+    return b"".join(value.to_bytes(4, signed=True) for value in values)
+
+
+PROCESS = bytes(16)
+
+
+@pytest.mark.parametrize(
+    ("frame", "sentence"),
+    [
+        (b"", "Version v0: used: the bytes end too soon"),
+        (numbers(0), "StreamsSubscription has no version 0"),
+        (numbers(-1), "StreamsSubscription has no version -1"),
+        (numbers(12), "Versions v0: used to supported: the bytes end too soon"),
+        (numbers(12, 11), "StreamsSubscription v12: supported: 11 is older than the version used"),
+        (numbers(5, 4) + PROCESS + bytes(12), "StreamsSubscription v5: supported: 4 is older than the version used"),
+        (said(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),
+        (said(1, PROCESS, numbers(1, 0)), "StreamsSubscription v1: active: it says 1 where 4 bytes are left"),
+        (said(1, PROCESS, numbers(0, 2**31 - 1)), f"StreamsSubscription v1: standby: it says {2**31 - 1} where 0 bytes are left"),
+        (said(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)), "StreamsSubscription v1: active and standby: 0_1 is there twice"),
+        (said(3, PROCESS, numbers(0, 0, 1), b"\xff"), "StreamsSubscription v3: endpoint: it is not UTF-8"),
+        (said(7, PROCESS, numbers(0, 1, 4, 9)), "StreamsSubscription v7: subtopology_sums.tasks: it says 9 where 0 bytes are left"),
+        (
+            said(7, PROCESS, numbers(0, 2, 4, 1, 5), bytes(8), numbers(4, 1, 5), bytes(8)),
+            "StreamsSubscription v7: subtopology_sums: 4_5 is there twice",
+        ),
+        (said(10, PROCESS, numbers(0, 9)), "StreamsSubscription v10: task_sums: it says 9 where 0 bytes are left"),
+        (
+            said(10, PROCESS, numbers(0, 1, 4, 5), bytes(8), b"\0\x09ab"),
+            "StreamsSubscription v10: task_sums.topology: it says 9 where 2 bytes are left",
+        ),
+        (
+            said(10, PROCESS, numbers(0, 2), 2 * (numbers(4, 5) + bytes(8) + b"\0\1a"), bytes(5)),
+            "StreamsSubscription v10: task_sums: a__4_5 is there twice",
+        ),
+        (said(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)), "StreamsSubscription v11: tags:  is there twice"),
+    ],
+)
+def test_what_is_wrong_with_a_subscription_is_said_with_the_field(frame, sentence):
+    with pytest.raises(DecodeError) as caught:
+        decode_subscription(frame)
+    assert str(caught.value) == sentence
+
+
+HOST = b"\0\1h" + numbers(80)
+
+
+@pytest.mark.parametrize(
+    ("frame", "sentence"),
+    [
+        (numbers(0), "StreamsAssignment has no version 0"),
+        (said(1, numbers(1, 2)), "StreamsAssignment v1: active: it says 1 where 4 bytes are left"),
+        (said(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
+        (said(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)), "StreamsAssignment v1: standby: 0_1 is there twice"),
+        (
+            said(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
+            "StreamsAssignment v1: standby.partitions: TopicPartition(topic='t', partition=0) is there twice",
+        ),
+        (
+            said(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
+            "StreamsAssignment v2: active_hosts: HostInfo(host='h', port=80) is there twice",
+        ),
+        (said(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)), "StreamsAssignment v5: topics: 7 is there twice"),
+        (
+            said(5, numbers(0, 0, 1, 7), b"\0\1s", numbers(1), HOST, numbers(1, 6, 0), bytes(8)),
+            "StreamsAssignment v5: active_hosts: no topic has the number 6",
+        ),
+        (
+            said(6, numbers(0, 0, 0, 0, 1), HOST, numbers(1, 0, 0), bytes(4)),
+            "StreamsAssignment v6: standby_hosts: no topic has the number 0",
+        ),
+        (said(6, numbers(0, 0, 1, 0), b"\0\1\xff"), "StreamsAssignment v6: topics.topic: it is not modified UTF-8"),
+        (
+            said(10, numbers(1, 0, 0, 2**31 - 1)),
+            f"StreamsAssignment v10: active.topology: it says {2**31 - 1} where 0 bytes are left",
+        ),
+        (said(10, numbers(1, 0, 0, -2)), "StreamsAssignment v10: active.topology: it says -2 where 0 bytes are left"),
+    ],
+)
+def test_what_is_wrong_with_an_assignment_is_said_with_the_field(frame, sentence):
+    with pytest.raises(DecodeError) as caught:
+        decode_assignment(frame)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("info", "sentence"),
+    [
+        (SubscriptionInfo(used=0), "StreamsSubscription has no version 0"),
+        (SubscriptionInfo(used=3), "StreamsSubscription v3: supported: -1 is older than the version used"),
+        (SubscriptionInfo(used=12, supported=11), "StreamsSubscription v12: supported: 11 is older than the version used"),
+        (SubscriptionInfo(used=11, supported=11, unique=128), "StreamsSubscription v11: unique to error: a value does not fit"),
+        (
+            SubscriptionInfo(used=6, supported=6, offset_sums={TaskId(0, 1, "a"): 5}),
+            "StreamsSubscription v6: offset_sums: this version has no names of topologies",
+        ),
+        (
+            SubscriptionInfo(used=9, supported=9, offset_sums={TaskId(0, 1, "a"): 5}),
+            "StreamsSubscription v9: offset_sums: this version has no names of topologies",
+        ),
+        (AssignmentInfo(used=0), "StreamsAssignment has no version 0"),
+        (
+            AssignmentInfo(used=9, active=(TaskId(0, 1, "a"),)),
+            "StreamsAssignment v9: active.topology: this version has no such field",
+        ),
+        (
+            AssignmentInfo(used=9, standby={TaskId(0, 1, "a"): ()}),
+            "StreamsAssignment v9: standby.topology: this version has no such field",
+        ),
+        (
+            AssignmentInfo(used=2, active_hosts={HostInfo("h" * 65_536, 1): ()}),
+            "StreamsAssignment v2: active_hosts.host: a value does not fit",
+        ),
+    ],
+)
+def test_what_cannot_be_said_is_refused(info, sentence):
+    with pytest.raises(EncodeError) as caught:
+        (encode_subscription if isinstance(info, SubscriptionInfo) else encode_assignment)(info)
+    assert str(caught.value) == sentence
