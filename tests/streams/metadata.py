@@ -1,6 +1,8 @@
 """Any subscription and any assignment of Kafka Streams, and what a version makes of them."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -74,3 +76,34 @@ def heard_assignment(said: AssignmentInfo) -> AssignmentInfo:
         error=0 if said.used < 4 else said.error,
         next_rebalance_ms=None if said.used < 7 else said.next_rebalance_ms,
     )
+
+
+MAPS: dict[str, Any] = {"standby": TaskId, "active_hosts": HostInfo, "standby_hosts": HostInfo}
+"""The maps of an assignment, and what their keys are."""
+
+
+def in_json(info: SubscriptionInfo | AssignmentInfo) -> dict[str, Any]:
+    """All that `info` says, as JSON can say it, entries in order; an assignment is the one with "active"."""
+    said = {field.name: getattr(info, field.name) for field in fields(info)}
+    if isinstance(info, SubscriptionInfo):
+        maps = {"offset_sums": in_order(info.offset_sums), "tags": in_order(info.tags)}
+        return said | maps | {"process_id": info.process_id.hex()}
+    return said | {name: in_order(said[name]) for name in MAPS}
+
+
+def in_order(entries: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    """The entries by their keys; null, the lack of a topology's name, counts as an empty one."""
+    return sorted(entries.items(), key=lambda entry: ["" if part is None else part for part in entry[0]])
+
+
+def out_of_json(said: Mapping[str, Any]) -> SubscriptionInfo | AssignmentInfo:
+    """What `in_json` said, and what Java says in the same form."""
+    if "active" not in said:
+        sums = {TaskId(*task): offset_sum for task, offset_sum in said["offset_sums"]}
+        values = {"process_id": bytes.fromhex(said["process_id"]), "offset_sums": sums, "tags": dict(said["tags"])}
+        return SubscriptionInfo(**{**said, **values})
+    maps = {
+        name: {key(*row): tuple(sorted(TopicPartition(*each) for each in partitions)) for row, partitions in said[name]}
+        for name, key in MAPS.items()
+    }
+    return AssignmentInfo(**{**said, **maps, "active": tuple(TaskId(*row) for row in said["active"])})

@@ -44,8 +44,10 @@ from apportion.wire.codec import Buffer, read, write
 K = TypeVar("K")
 V = TypeVar("V")
 
-SUMS_SINCE, NAMES_SINCE, NUMBERS_SINCE = 7, 10, 5
-"""The first versions with offset sums, with names of topologies, and with topics by number."""
+SUMS_SINCE, NAMES_SINCE = 7, 10
+"""The first versions of a subscription with offset sums, and with names of topologies."""
+NUMBERS_SINCE, STANDBY_HOSTS_SINCE = 5, 6
+"""The first versions of an assignment with topics by number, and with hosts of standby tasks."""
 
 _task = cast(Callable[[Iterable[Any]], TaskId], partial(tuple.__new__, TaskId))
 _partition = cast(Callable[[Iterable[Any]], TopicPartition], partial(tuple.__new__, TopicPartition))
@@ -102,7 +104,7 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
     EncodeError: for named topologies before version 10.
     """
     layout = min(info.used, LATEST)
-    topics = _topics_of(info) if layout >= NUMBERS_SINCE else {}
+    topics = _topics_of(info, layout)
     said = StreamsAssignment(
         used=info.used,
         supported=info.supported,
@@ -118,7 +120,7 @@ def encode_assignment(info: AssignmentInfo) -> bytes:
         ),
         topics=(tuple(topics.values()), tuple(topics)),
         active_hosts=_said_of_hosts(info.active_hosts, topics, layout),
-        standby_hosts=_said_of_hosts(info.standby_hosts, topics, layout),
+        standby_hosts=_said_of_hosts(info.standby_hosts, topics, layout) if layout >= STANDBY_HOSTS_SINCE else (),
         error=info.error,
         next_rebalance_ms=NO_REBALANCE if info.next_rebalance_ms is None else info.next_rebalance_ms,
     )
@@ -191,9 +193,11 @@ def _heard_of_tasks(said: StreamsSubscription, version: int) -> dict[TaskId, int
     return _each_once(f"StreamsSubscription v{version}: {field}", tuple(map(_task, rows)), sums)
 
 
-def _topics_of(info: AssignmentInfo) -> dict[str, int]:
-    """Every topic of which some host has something, and its number, in order."""
-    partitions = chain.from_iterable(chain(info.active_hosts.values(), info.standby_hosts.values()))
+def _topics_of(info: AssignmentInfo, version: int) -> dict[str, int]:
+    """Every topic of which that version says that a host has something, and its number, in order."""
+    active = info.active_hosts.values() if version >= NUMBERS_SINCE else ()
+    standby = info.standby_hosts.values() if version >= STANDBY_HOSTS_SINCE else ()
+    partitions = chain.from_iterable(chain(active, standby))
     return {topic: number for number, topic in enumerate(sorted({each.topic for each in partitions}))}
 
 

@@ -145,6 +145,6 @@ class StreamsAssignment:
     standby: tuple[StandbyTask, ...] = array(StandbyTask)
     topics: Columns = columns(NumberedTopic, since=5)
     active_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=2, ignorable=True)
-    standby_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=6, ignorable=True)
+    standby_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=6)
     error: int = int32(since=4, ignorable=True)
     next_rebalance_ms: int = int64(since=7, default=NO_REBALANCE, ignorable=True)
