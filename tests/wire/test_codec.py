@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
+from apportion.streams.client_side import AssignmentMetadata, MemberMetadata
 from apportion.streams.layouts import StreamsAssignment, StreamsSubscription
 from apportion.wire.codec import read, read_whole, write, write_parts
 from apportion.wire.messages import group_records
@@ -24,6 +25,8 @@ CLASSES = [
     *RECORDS,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    AssignmentMetadata,
+    MemberMetadata,
     StreamsAssignment,
     StreamsSubscription,
 ]
