@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
 from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.words import LATEST, RUNNING, AssignmentInfo, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.words import LATEST, NO_VERSION, RUNNING, AssignmentInfo, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 from tests.streams.metadata import assignments, heard_assignment, heard_subscription, subscriptions
 
@@ -120,6 +120,16 @@ def test_an_old_reader_takes_a_newer_version_for_the_future(values, encode, deco
     is_the_future()
 
 
+@BOTH
+def test_a_reader_of_version_1_finds_one_version_number_in_version_2(values, encode, decode):
+    @settings(QUICK, max_examples=5)
+    @given(values(2))
+    def finds_one(info):
+        assert decode(encode(info), latest=1) == FutureInfo(2, NO_VERSION)
+
+    finds_one()
+
+
 def test_equal_values_are_equal_bytes_whatever_their_order():
     def values(step):
         sums = {TaskId(1, 0): 5, TaskId(0, 2): RUNNING, TaskId(0, 2, "a"): 7, TaskId(0, 10): 8}
@@ -158,10 +168,10 @@ PROCESS = bytes(16)
 @pytest.mark.parametrize(
     ("frame", "sentence"),
     [
-        (b"", "Version v0: used: the bytes end too soon"),
+        (b"", "StreamsVersion v0: used: the bytes end too soon"),
         (numbers(0), "StreamsSubscription has no version 0"),
         (numbers(-1), "StreamsSubscription has no version -1"),
-        (numbers(12), "Versions v0: used to supported: the bytes end too soon"),
+        (numbers(12), "StreamsVersions v0: used to supported: the bytes end too soon"),
         (numbers(12, 11), "StreamsSubscription v12: supported: 11 is older than the version used"),
         (numbers(5, 4) + PROCESS + bytes(12), "StreamsSubscription v5: supported: 4 is older than the version used"),
         (said(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),

@@ -23,13 +23,14 @@ from apportion.streams.layouts import (
     StandbyTask,
     StreamsAssignment,
     StreamsSubscription,
+    StreamsVersion,
+    StreamsVersions,
     SubtopologySums,
-    Version,
-    Versions,
 )
 from apportion.streams.words import (
     EARLIEST_PROBEABLE,
     LATEST,
+    NO_VERSION,
     OFFSET_UNKNOWN,
     RUNNING,
     AssignmentInfo,
@@ -151,12 +152,15 @@ def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | 
 
 
 def _used(buffer: Buffer) -> int:
-    return read(Version, 0, buffer)[0].used
+    return read(StreamsVersion, 0, buffer)[0].used
 
 
 def _versions(buffer: Buffer) -> FutureInfo:
-    said, _ = read(Versions, 0, buffer)
-    return FutureInfo(said.used, said.supported)
+    """The version numbers of whatever begins with them."""
+    used = _used(buffer)
+    if used < EARLIEST_PROBEABLE:
+        return FutureInfo(used, NO_VERSION)
+    return FutureInfo(used, read(StreamsVersions, 0, buffer)[0].supported)
 
 
 def _said_of_tasks(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:

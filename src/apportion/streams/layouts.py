@@ -17,14 +17,14 @@ NO_REBALANCE = 2**63 - 1
 
 
 @message()
-class Version:
+class StreamsVersion:
     """What all versions begin with."""
 
     used: int = int32()
 
 
 @message()
-class Versions:
+class StreamsVersions:
     """What all versions from 3 on begin with, those from the future too."""
 
     used: int = int32()
