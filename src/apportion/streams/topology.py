@@ -1,0 +1,212 @@
+"""What a Streams application is made of, as far as its group must know it: subtopologies, their topics, and the tasks that follow.
+
+Names are as on the brokers: internal topics carry the application's id in front. Shaped as KIP-1071's Topology. The one unknown are
+the partitions of repartition topics, which follow from what is written to them; `partition_counts` finds them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from apportion.errors import Code, Refused
+from apportion.streams.words import TaskId
+from apportion.topics import TopicPartition
+
+
+class TopologyRefused(Refused):
+    """A topology that cannot be run; the text says which topic and why."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(Code.STREAMS_INVALID_TOPOLOGY, why)
+
+
+class MissingSources(Refused):
+    """Topics that the application reads and nobody has made."""
+
+    def __init__(self, topics: tuple[str, ...]) -> None:
+        super().__init__(
+            Code.UNKNOWN_TOPIC_OR_PARTITION, f"source topics are missing: {', '.join(topics)}; make them, then rebalance"
+        )
+        self.topics = topics
+
+
+class InternalTopic(NamedTuple):
+    """A topic that the group makes for itself. partitions: 0: as many as follow from the topology. configs: of the topic."""
+
+    name: str
+    partitions: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+REPARTITION_CONFIGS = (("cleanup.policy", "delete"), ("message.timestamp.type", "CreateTime"), ("retention.ms", "-1"))
+CHANGELOG_CONFIGS = (("cleanup.policy", "compact"), ("message.timestamp.type", "CreateTime"))
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    """A part of the application whose tasks share no topic with another part's.
+
+    sources: topics of others that it reads. repartition_sources: internal topics that it reads. repartition_sinks: internal topics
+    that it writes for others to read. changelogs: of its state stores; one that is among `sources` is a source that serves as one.
+    copartition: groups of topics that must have equally many partitions.
+    """
+
+    sources: tuple[str, ...] = ()
+    repartition_sources: tuple[InternalTopic, ...] = ()
+    repartition_sinks: tuple[str, ...] = ()
+    changelogs: tuple[InternalTopic, ...] = ()
+    copartition: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def stateful(self) -> bool:
+        """Whether its tasks have something to restore."""
+        return bool(self.changelogs)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All topics that its tasks read, in order of name."""
+        return tuple(sorted((*self.sources, *(topic.name for topic in self.repartition_sources))))
+
+
+class Task(NamedTuple):
+    """One task: what it reads, and what its state is kept in."""
+
+    id: TaskId
+    sources: tuple[TopicPartition, ...]
+    changelogs: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All subtopologies by number. TopologyRefused if they do not go together."""
+
+    subtopologies: Mapping[int, Subtopology] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check(self.subtopologies)
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """All topics that some task reads, in order of name: what a member subscribes to."""
+        return tuple(sorted({name for part in self.subtopologies.values() for name in part.reads}))
+
+    def partition_counts(self, exist: Mapping[str, int]) -> dict[str, int]:
+        """How many partitions each topic has that some task reads, repartition topics included, by name.
+
+        exist: the partitions of the topics that exist. MissingSources, or TopologyRefused where copartitioned topics differ or a
+        repartition topic exists with another count. A repartition topic has as many as the largest source of its writers.
+        """
+        external = [name for part in self.subtopologies.values() for name in part.sources]
+        missing = tuple(sorted(dict.fromkeys(name for name in external if name not in exist)))
+        if missing:
+            raise MissingSources(missing)
+        counts = {name: exist[name] for name in external}
+        internal = {topic.name: topic for part in self.subtopologies.values() for topic in part.repartition_sources}
+        counts |= {name: topic.partitions for name, topic in internal.items() if topic.partitions}
+        self._follow(counts, internal)
+        self._copartition(counts, internal)
+        for name in internal:
+            if exist.get(name, counts[name]) != counts[name]:
+                why = f"repartition topic {name} has {exist[name]} partitions and should have {counts[name]}"
+                raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
+        return dict(sorted(counts.items()))
+
+    def _follow(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
+        """Every repartition topic has a count: the largest of what its writers read."""
+        writers: dict[str, list[Subtopology]] = {name: [] for name in internal}
+        for part in self.subtopologies.values():
+            for sink in part.repartition_sinks:
+                writers[sink].append(part)
+        open_ = [name for name in sorted(internal) if name not in counts]
+        while open_:
+            known = [name for name in open_ if any(topic in counts for part in writers[name] for topic in part.reads)]
+            if not known:
+                raise TopologyRefused(f"how many partitions {', '.join(open_)} should have follows from nothing")
+            for name in known:
+                counts[name] = max(counts[topic] for part in writers[name] for topic in part.reads if topic in counts)
+            open_ = [name for name in open_ if name not in counts]
+
+    def _copartition(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
+        """Topics that are read together are cut alike: repartition topics whose count is free follow the others."""
+        for part in self.subtopologies.values():
+            for group in part.copartition:
+                fixed = {name: counts[name] for name in group if name not in internal or internal[name].partitions}
+                if len(set(fixed.values())) > 1:
+                    said = ", ".join(f"{name} has {count}" for name, count in sorted(fixed.items()))
+                    raise TopologyRefused(f"topics that are read together must have equally many partitions: {said}")
+                most = max(fixed.values()) if fixed else max(counts[name] for name in group)
+                counts.update(dict.fromkeys((name for name in group if name in internal), most))
+
+    def internal_topics(self, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
+        """All topics that the group must have made, in order of name, with their partitions. counts: of `partition_counts`."""
+        made = {}
+        for part in self.subtopologies.values():
+            for topic in part.repartition_sources:
+                made[topic.name] = InternalTopic(topic.name, counts[topic.name], topic.configs or REPARTITION_CONFIGS)
+            for topic in part.changelogs:
+                if topic.name not in part.reads:
+                    made[topic.name] = InternalTopic(topic.name, _tasks(part, counts), topic.configs or CHANGELOG_CONFIGS)
+        return tuple(made[name] for name in sorted(made))
+
+    def tasks(self, counts: Mapping[str, int]) -> tuple[Task, ...]:
+        """All tasks in order of their ids: one for each partition of the subtopology's largest source."""
+        return tuple(
+            Task(
+                TaskId(number, partition),
+                tuple(TopicPartition(name, partition) for name in part.reads if partition < counts[name]),
+                tuple(TopicPartition(topic.name, partition) for topic in part.changelogs),
+            )
+            for number, part in sorted(self.subtopologies.items())
+            for partition in range(_tasks(part, counts))
+        )
+
+
+def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
+    return max((counts[name] for name in part.reads), default=0)
+
+
+def _check(parts: Mapping[int, Subtopology]) -> None:
+    """The parts read different topics, and what is written for others is read by somebody. TopologyRefused if not."""
+    read_by: dict[str, int] = {}
+    for number, part in sorted(parts.items()):
+        if number < 0:
+            raise TopologyRefused(f"a subtopology's number must be at least 0, not {number}")
+        if not part.reads:
+            raise TopologyRefused(f"subtopology {number} reads no topic")
+        for name in part.reads:
+            if read_by.setdefault(name, number) != number or part.reads.count(name) > 1:
+                raise TopologyRefused(f"topic {name} is read by subtopologies {read_by[name]} and {number}: then they are one")
+        strange = [name for group in part.copartition for name in group if name not in part.reads]
+        if strange:
+            raise TopologyRefused(f"subtopology {number} copartitions {strange[0]}, which it does not read")
+    repartitioned = {topic.name for part in parts.values() for topic in part.repartition_sources}
+    for number, part in sorted(parts.items()):
+        for sink in part.repartition_sinks:
+            if sink not in repartitioned:
+                raise TopologyRefused(f"subtopology {number} writes repartition topic {sink}, which nobody reads")
+
+
+def topology_of(parts: Iterable[Mapping[str, Any]]) -> Topology:
+    """The topology that was told as plain values, such as JSON: for each subtopology, by number, the fields of `Subtopology`.
+
+    An internal topic is its name, or a mapping with the fields of `InternalTopic`. TopologyRefused for other fields.
+    """
+    return Topology({number: _subtopology(number, part) for number, part in enumerate(parts)})
+
+
+def _subtopology(number: int, told: Mapping[str, Any]) -> Subtopology:
+    fields = Subtopology.__dataclass_fields__
+    for name in told:
+        if name not in fields:
+            raise TopologyRefused(f"subtopology {number} has no {name!r}; there are {', '.join(fields)}")
+    values: dict[str, Any] = {name: tuple(told.get(name, ())) for name in ("sources", "repartition_sinks")}
+    values["copartition"] = tuple(tuple(group) for group in told.get("copartition", ()))
+    for name in ("repartition_sources", "changelogs"):
+        values[name] = tuple(_internal(each) for each in told.get(name, ()))
+    return Subtopology(**values)
+
+
+def _internal(told: str | Mapping[str, Any]) -> InternalTopic:
+    if isinstance(told, str):
+        return InternalTopic(told)
+    return InternalTopic(told["name"], told.get("partitions", 0), tuple(sorted(dict(told.get("configs", {})).items())))
