@@ -185,6 +185,10 @@ class Refused(Exception):
         return f"{self.code.name}: {self.why}"
 
 
+class Unanswerable(Exception):
+    """The cluster did not answer what somebody has to know; the text says why."""
+
+
 class DecodeError(ValueError):
     """The bytes are not the message that they claim to be; the sentence names the message and the field."""
 

@@ -64,7 +64,7 @@ def joins(
     )
 
 
-def syncs(generation, *assignments, name="range", instance_id=None, member_id="m"):
+def syncs(generation, *assignments, name="range", instance_id=None, member_id="m", user_data=None):
     return SyncGroupRequest(
         group_id="g",
         generation_id=generation,
@@ -73,7 +73,7 @@ def syncs(generation, *assignments, name="range", instance_id=None, member_id="m
         protocol_type="consumer",
         protocol_name=name,
         assignments=tuple(
-            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(Given(of_t(*numbers))))
+            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(Given(of_t(*numbers), user_data)))
             for member, numbers in assignments
         ),
     )

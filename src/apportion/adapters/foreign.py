@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from apportion.member.assigning import Assignor, Cluster, TopicShape
+from apportion.member.assigning import Cluster, TopicShape
+from apportion.member.assignors import CooperativeSticky, Sticky
 
 NO_GENERATION = -1
 
@@ -11,7 +12,7 @@ NO_GENERATION = -1
 class OfOneConsumer:
     """One of our assignors for one foreign consumer, which `bind` names."""
 
-    kind: type[Assignor]
+    kind: type[Sticky] | type[CooperativeSticky]
     home = ""
     """Which consumer calls `bind`."""
 

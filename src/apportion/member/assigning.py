@@ -3,11 +3,11 @@
 Topics are named here, as in the bytes that members exchange; `numbering.py` makes numbers of the names.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from apportion.wire.messages.consumer_protocol import TopicPartition
 
@@ -84,6 +84,17 @@ class Given:
     user_data: bytes | None = None
 
 
+Asking = Generator[Any, Any, dict[str, Given]]
+"""An assignment in the making: it yields what it must know, and is sent the answer or thrown `errors.Unanswerable`."""
+
+
+class FollowUp(NamedTuple):
+    """A member shall join again at a time of the wall clock in ms, 0 for at once. why: the reason, for people."""
+
+    at_ms: int
+    why: str
+
+
 class Assignor(Protocol):
     """A strategy by which the leader of a classic group shares out partitions. Subclass it, or write the same methods.
 
@@ -99,9 +110,13 @@ class Assignor(Protocol):
         """What a member that wants these topics tells the leader's assignor beside its subscription."""
         return None
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given] | Asking:
         """Who gets what, by member id; a member that is left out gets nothing. Asked of the leader's assignor only."""
         ...
 
-    def on_assignment(self, given: Given, generation: int) -> None:
-        """The member has been given this, in that generation of its group (KIP-341). Called on every member."""
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | None:
+        """The member has been given this, in that generation of its group (KIP-341). Called on every member.
+
+        A `FollowUp` makes the member join again then, unless the group rebalances before.
+        """
+        return None

@@ -9,6 +9,7 @@ from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.member.assigning import (
     Assignor,
     Cluster,
+    FollowUp,
     Given,
     Rebalance,
     Subscription,
@@ -33,6 +34,7 @@ __all__ = [
     "Assignor",
     "Cluster",
     "CooperativeSticky",
+    "FollowUp",
     "Given",
     "Overlap",
     "Range",

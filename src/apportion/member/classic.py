@@ -15,15 +15,19 @@ from apportion.member.atlas import Atlas
 from apportion.member.consumer import View
 from apportion.member.generation import NO_GENERATION, ClassicSettings, why_refused
 from apportion.member.holding import Holding
+from apportion.member.looks import Looks
 from apportion.member.membership import (
+    MAY_END,
     Action,
     Adopted,
     Answered,
+    Ask,
     Assignment,
     Event,
     Failed,
     FindCoordinator,
     Found,
+    JoinAgain,
     Known,
     Leave,
     Left,
@@ -36,6 +40,7 @@ from apportion.member.membership import (
     Send,
     State,
     Subscribe,
+    Told,
     Unanswered,
 )
 from apportion.member.pauses import Pauses
@@ -46,13 +51,12 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-OUT = {State.JOINING, State.LEAVING, State.UNSUBSCRIBED, State.STALE, State.FATAL}  # a membership may end at any time
 NEXT = {  # state -> states it may go to
     State.UNSUBSCRIBED: {State.JOINING},
-    State.JOINING: {State.SYNCING} | OUT,
-    State.SYNCING: {State.RECONCILING, State.STABLE} | OUT,
-    State.RECONCILING: {State.STABLE} | OUT,
-    State.STABLE: {State.RECONCILING} | OUT,
+    State.JOINING: {State.SYNCING} | MAY_END,
+    State.SYNCING: {State.RECONCILING, State.STABLE} | MAY_END,
+    State.RECONCILING: {State.STABLE} | MAY_END,
+    State.STABLE: {State.RECONCILING} | MAY_END,
     State.LEAVING: {State.UNSUBSCRIBED, State.STALE},
     State.STALE: {State.JOINING, State.UNSUBSCRIBED},
     State.FATAL: {State.UNSUBSCRIBED, State.LEAVING},
@@ -75,9 +79,8 @@ class ClassicMember:
         self._flight: FindCoordinator | Send | None = None
         self._requests = 0
         self._pauses = Pauses(settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms)
-        self._look: LookUp | None = None
-        self._look_at_ms = 0
-        self._beat_at_ms = 0
+        self._looks = Looks()
+        self._beat_at_ms = self._follow_up_at_ms = 0
         self._poll_at_ms: int | None = None
         self._goes_stale = False
         self._last_accepted_ms: int | None = None
@@ -92,14 +95,16 @@ class ClassicMember:
         times = [] if self._poll_at_ms is None else [self._poll_at_ms]
         if self._flight is None and self.state not in SILENT:
             times.append(self._due_at())
-        if self._look is None and self._to_look_up():
-            times.append(self._look_at_ms)
+        if self._may_look:
+            times.append(self._looks.at_ms)
+        if self._follows_up:
+            times.append(self._follow_up_at_ms)
         return min(times, default=None)
 
     def step(self, event: Event, now: Instant) -> list[Action]:
         """The actions that `event` causes, in order."""
         actions: list[Action] = []
-        flight, look = self._flight, self._look
+        flight, look = self._flight, self._looks.under_way
         match event:
             case Subscribe(topics):
                 self._subscribe(topics, now)
@@ -109,6 +114,8 @@ class ClassicMember:
                 self._polled(now)
             case Leave():
                 self._leave(actions)
+            case JoinAgain(why):
+                self._standing.rejoins = why
             case Found(request_id) if flight is not None and request_id == flight.request_id:
                 self._flight, self._coordinator_known = None, True
             case Answered(request_id, response) if isinstance(flight, Send) and request_id == flight.request_id:
@@ -117,16 +124,19 @@ class ClassicMember:
             case Unanswered(request_id, why, code) if flight is not None and request_id == flight.request_id:
                 self._flight = None
                 self._unanswered(flight, why, code, actions, now)
-            case Known(request_id, seen) if look is not None and request_id == look.request_id:
-                self._look = None
-                self._learn(look.names, seen, actions, now)
-            case Unanswered(request_id, why) if look is not None and request_id == look.request_id:
-                self._look, self._look_at_ms = None, now.mono_ms + self.settings.backoff_limit_ms
+            case Known(request_id, seen) if look is not None and self._looks.answered(request_id):
+                self._learn(look, seen, actions, now)
+            case Told(request_id, answer) if self._looks.answered(request_id):
+                self._settle(lambda: self._standing.told(answer), actions, now)
+            case Unanswered(request_id, why) if isinstance(look, Ask) and self._looks.answered(request_id):
+                self._settle(lambda: self._standing.untold(why), actions, now)
+            case Unanswered(request_id, why) if self._looks.answered(request_id):
+                self._looks.next(now, self.settings.backoff_limit_ms)
                 actions.append(Note("warning", f"{self._name()} cannot look up its topics: {why}"))
             case Tick() if self._poll_at_ms is not None and now.mono_ms >= self._poll_at_ms:
                 self._go_stale(actions)
-            case _:
-                pass
+            case Tick() if self._follows_up and now.mono_ms >= self._follow_up_at_ms:
+                self._standing.follow_up_now()
         self._rejoin_if_ready(actions)
         self._look_if_due(actions, now)
         self._send_if_due(actions, now)
@@ -271,35 +281,29 @@ class ClassicMember:
         self._member_id = answer.member_id
         self._beat_at_ms = now.mono_ms + self.settings.heartbeat_interval_ms
         self._enter(State.SYNCING)
-        self._do(lambda: self._standing.joined(answer), actions)
-        self._look_when_needed(now)
+        self._settle(lambda: self._standing.joined(answer), actions, now)
         self._pauses.none(now)
 
     def _synced(self, answer: SyncGroupResponse, actions: list[Action], now: Instant) -> None:
-        self._do(lambda: self._standing.synced(answer), actions)
-        self._look_when_needed(now)
+        self._settle(lambda: self._standing.synced(answer), actions, now)
         if self.state is State.SYNCING and (why := self._standing.rejoins) and self._standing.may_sync:
             actions.append(Note("warning", f"{self._name()} joins again: {why}"))
             self._pauses.after(now, free=1)
             self._enter(State.JOINING)
 
-    def _learn(self, names: tuple[str, ...], seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant) -> None:
+    def _learn(self, look: LookUp | Ask, seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant) -> None:
+        names = look.names if isinstance(look, LookUp) else tuple(topic.name for topic in seen)
         if self.state not in IN_A_GENERATION:  # asked in a generation that the member has left to join the next
             self._atlas.learn(names, seen)
             return
-        self._do(lambda: self._standing.learn(names, seen), actions)
-        self._look_when_needed(now)
+        self._settle(lambda: self._standing.learn(names, seen), actions, now)
 
-    def _look_when_needed(self, now: Instant) -> None:
-        """The next look at topics waits, if not for anything, for one of those that the member holds, or for changes."""
-        wait_ms = self.settings.metadata_interval_ms
-        if self.state is State.SYNCING or self._standing.is_blind:
-            wait_ms = 0
-        elif self._standing.lacks_topics:
-            wait_ms = min(wait_ms, self.settings.backoff_limit_ms)
-        elif self._standing.withholds:
-            wait_ms = min(wait_ms, self.settings.rebalance_timeout_ms)
-        self._look, self._look_at_ms = None, now.mono_ms + wait_ms
+    def _settle(self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant) -> None:
+        """The change is made, and it is known when to look again and when to join again."""
+        self._do(change, actions)
+        self._looks.next(now, self._standing.look_wait_ms)
+        if (follow_up := self._standing.follow_up) is not None:
+            self._follow_up_at_ms = now.mono_ms + max(0, follow_up.at_ms - now.wall_ms)
 
     def _do(self, change: Callable[[], Sequence[Action]], actions: list[Action]) -> None:
         """The change is made and the state follows it; if the member cannot go on with it, it has failed."""
@@ -316,8 +320,6 @@ class ClassicMember:
             self._do(self._standing.make_ready, actions)
             if self._standing.is_ready:
                 self._enter(State.JOINING)
-
-    # moves
 
     def _name(self) -> str:
         return f"member {self._member_id or self.settings.instance_id or 'without an id'}"
@@ -344,7 +346,7 @@ class ClassicMember:
         if self.state is not State.UNSUBSCRIBED:
             self._enter(State.STALE if self._goes_stale else State.UNSUBSCRIBED)
         self._begin_life(0)
-        self._member_id, self._flight, self._look = "", None, None
+        self._member_id, self._flight, self._looks = "", None, Looks()
         if not self._goes_stale:
             actions.append(Left(heard))
 
@@ -359,17 +361,18 @@ class ClassicMember:
         limit = self.settings.poll_limit_ms
         self._poll_at_ms = None if limit is None or self.state is State.FATAL else now.mono_ms + limit
 
-    # questions
+    @property
+    def _may_look(self) -> bool:
+        return self._looks.under_way is None and self.state in IN_A_GENERATION and self._standing.wonders
 
-    def _to_look_up(self) -> tuple[str, ...]:
-        return self._standing.watched() if self.state in IN_A_GENERATION else ()
+    @property
+    def _follows_up(self) -> bool:
+        return self._standing.follow_up is not None and self.state in (State.RECONCILING, State.STABLE)
 
     def _look_if_due(self, actions: list[Action], now: Instant) -> None:
-        names = self._to_look_up()
-        if names and self._look is None and now.mono_ms >= self._look_at_ms:
+        if self._may_look and now.mono_ms >= self._looks.at_ms:
             self._requests += 1
-            self._look = LookUp(self._requests, names)
-            actions.append(self._look)
+            actions.append(self._looks.ask(self._requests, self._standing.watched(), self._standing.question))
 
     def _due_at(self) -> int:
         at_once = self.state is State.JOINING or (self.state is State.SYNCING and self._standing.may_sync)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from apportion.errors import Code
 from apportion.machine import Instant, Note, Tick
 from apportion.member.membership import (
+    MAY_END,
     Action,
     Adopted,
     Answered,
@@ -37,13 +38,12 @@ from apportion.member.pauses import Pauses
 from apportion.member.reactions import Reaction, reaction
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
-OUT = {State.JOINING, State.LEAVING, State.UNSUBSCRIBED, State.STALE, State.FATAL}  # a membership may end at any time
 NEXT = {  # state -> states it may go to
     State.UNSUBSCRIBED: {State.JOINING},
-    State.JOINING: {State.RECONCILING, State.STABLE} | OUT,
-    State.RECONCILING: {State.ACKNOWLEDGING, State.STABLE} | OUT,
-    State.ACKNOWLEDGING: {State.RECONCILING, State.STABLE} | OUT,
-    State.STABLE: {State.RECONCILING, State.ACKNOWLEDGING} | OUT,
+    State.JOINING: {State.RECONCILING, State.STABLE} | MAY_END,
+    State.RECONCILING: {State.ACKNOWLEDGING, State.STABLE} | MAY_END,
+    State.ACKNOWLEDGING: {State.RECONCILING, State.STABLE} | MAY_END,
+    State.STABLE: {State.RECONCILING, State.ACKNOWLEDGING} | MAY_END,
     State.LEAVING: {State.UNSUBSCRIBED, State.STALE},
     State.STALE: {State.JOINING, State.UNSUBSCRIBED},
     State.FATAL: {State.UNSUBSCRIBED},

@@ -27,6 +27,7 @@ class ClassicSettings:
     poll_limit_ms: how long the owner may be silent before the member leaves on its own; None: for ever.
     metadata_interval_ms: how often it looks whether its topics have changed.
     wait_limit_ms: how long it asks again where only time can help: a coordinator that failed.
+    lets_go_first: it joins again only once its owner uses nothing that was taken from it, whoever else waits for the group.
     """
 
     group_id: str
@@ -42,6 +43,7 @@ class ClassicSettings:
     backoff_ms: int = 100
     backoff_limit_ms: int = 1_000
     wait_limit_ms: int = 120_000
+    lets_go_first: bool = False
 
     @property
     def parked_ms(self) -> int:

@@ -1,14 +1,14 @@
 """What the leader of a classic generation does: read what the members said, let an assignor share out, refuse nonsense.
 
 Pure: the members' bytes and the cluster in, every member's bytes out. Nobody is left without bytes: a member that gets nothing
-is told so, for a client may take no bytes at all for an error.
+is told so, for a client may take no bytes at all for an error. An assignor that must know more than topics asks on the way.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from apportion.errors import Code, DecodeError, Refused
-from apportion.member.assigning import Assignor, Cluster, Given, Subscription
+from apportion.errors import Code, DecodeError, Refused, Unanswerable
+from apportion.member.assigning import Asking, Assignor, Cluster, Given, Subscription
 from apportion.member.blobs import given_blob, subscription_of
 from apportion.member.checks import check_cooperative, check_given, partitions_of
 from apportion.wire.messages.join_group import JoinGroupResponseMember
@@ -50,12 +50,46 @@ class Plan(NamedTuple):
     withholds: bool
 
 
-def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool) -> Plan:
-    """The plan. Refused where the assignor fails or gives what no group may get, naming partition and member.
+class Inquiry:
+    """A plan in the making, whose assignor asks the cluster first. question: what it asks now."""
+
+    def __init__(self, assignor: Assignor, asking: Asking, members: Mapping[str, Subscription], checks: bool) -> None:
+        self.question: Any = asked(assignor, lambda: next(asking))
+        self._assignor = assignor
+        self._asking = asking
+        self._members = members
+        self._checks = checks
+
+    def told(self, answer: Any, cluster: Cluster) -> Plan | None:
+        """The question has this answer; the plan, or None and another question. Refused as by `share_out`."""
+        return self._go_on(lambda: self._asking.send(answer), cluster)
+
+    def untold(self, why: str, cluster: Cluster) -> Plan | None:
+        """The question has no answer."""
+        return self._go_on(lambda: self._asking.throw(Unanswerable(why)), cluster)
+
+    def _go_on(self, step: Callable[[], Any], cluster: Cluster) -> Plan | None:
+        try:
+            self.question = step()
+        except StopIteration as end:
+            return _plan(self._assignor, cluster, self._members, end.value, self._checks)
+        except Exception as error:
+            raise failure(self._assignor, error) from error
+        return None
+
+
+def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool) -> Plan | Inquiry:
+    """The plan, or what it waits for. Refused where the assignor fails or gives what no group may get, naming partition and member.
 
     checks: whether members keep what they have while they join, so that it must not be given to others yet.
     """
-    given = asked(assignor, lambda: assignor.assign(cluster, members))
+    answer = asked(assignor, lambda: assignor.assign(cluster, members))
+    if isinstance(answer, Generator):
+        return Inquiry(assignor, answer, members, checks)
+    return _plan(assignor, cluster, members, answer, checks)
+
+
+def _plan(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], given: dict[str, Given], checks: bool) -> Plan:
     check_given(cluster, members, given)
     if checks and assignor.name != TRUSTED:
         check_cooperative(members, given)
@@ -78,4 +112,11 @@ def asked(assignor: Assignor, question: Callable[[], T]) -> T:
     try:
         return question()
     except Exception as error:
-        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}") from error
+        raise failure(assignor, error) from error
+
+
+def failure(assignor: Assignor, error: Exception) -> Refused:
+    """What an assignor's error means to its member; what it refuses is its own word."""
+    if isinstance(error, Refused):
+        return error
+    return Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}")

@@ -6,7 +6,7 @@ Everything is a value. An `Assignment` is sorted, so equal sets of partitions ar
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
@@ -75,6 +75,10 @@ class State(Enum):
     FATAL = "cannot be a member; `error` says why"
 
 
+MAY_END = {State.JOINING, State.LEAVING, State.UNSUBSCRIBED, State.STALE, State.FATAL}
+"""Where a member may go from wherever it is: a membership may end at any time."""
+
+
 @dataclass(slots=True, frozen=True)
 class Subscribe:
     """The owner wants these topics, and to be a member if it is none."""
@@ -102,6 +106,13 @@ class Polled:
 @dataclass(slots=True, frozen=True)
 class Leave:
     """The owner uses nothing any more and wants out."""
+
+
+@dataclass(slots=True, frozen=True)
+class JoinAgain:
+    """The owner has something to tell the group that only a new generation hears. A member that is in none joins anyway."""
+
+    why: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -148,7 +159,15 @@ class Known:
     topics: tuple[SeenTopic, ...]
 
 
-Event = Subscribe | Adopted | Polled | Leave | Found | Answered | Unanswered | Known | Tick
+@dataclass(slots=True, frozen=True)
+class Told:
+    """The question `request_id` of an assignor has this answer."""
+
+    request_id: int
+    answer: Any
+
+
+Event = Subscribe | Adopted | Polled | Leave | JoinAgain | Found | Answered | Unanswered | Known | Told | Tick
 
 
 @dataclass(slots=True, frozen=True)
@@ -174,6 +193,17 @@ class LookUp:
 
     request_id: int
     names: tuple[str, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Ask:
+    """Ask the cluster what an assignor must know, then say `Told`, or `Known` of topics that it had made, or `Unanswered`.
+
+    A `Send` may be under way, too.
+    """
+
+    request_id: int
+    question: Any
 
 
 @dataclass(slots=True, frozen=True)
@@ -209,4 +239,4 @@ class Left:
     heard: bool
 
 
-Action = FindCoordinator | Send | LookUp | Offer | Lost | Failed | Left | Note
+Action = FindCoordinator | Send | LookUp | Ask | Offer | Lost | Failed | Left | Note

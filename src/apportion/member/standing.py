@@ -4,13 +4,13 @@ A life begins without any of that, so nothing is left of an earlier one. It deci
 a new one is wanted; requests under way, pauses and goodbyes are the member's (`classic.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
-from apportion.member.assigning import Cluster, Given, Rebalance
+from apportion.member.assigning import Cluster, FollowUp, Given, Rebalance
 from apportion.member.atlas import Atlas
 from apportion.member.blobs import given_of
 from apportion.member.consumer import View
@@ -24,8 +24,8 @@ from apportion.member.generation import (
     sync_request,
 )
 from apportion.member.holding import Holding
-from apportion.member.leader import asked, hear, share_out
-from apportion.member.membership import IdPartition, Offer, Request, SeenTopic, State
+from apportion.member.leader import Inquiry, Plan, asked, hear, share_out
+from apportion.member.membership import IdPartition, Offer, Request, SeenTopic, State, minus
 from apportion.member.strategy import rebalance_of
 from apportion.topics import TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -33,7 +33,10 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 
 class Standing:
-    """One life of a member. topics: what its owner wants. rejoins: why a new generation is wanted; None if it is not."""
+    """One life of a member. topics: what its owner wants. rejoins: why a new generation is wanted; None if it is not.
+
+    follow_up: when one will be wanted, as this one's assignor said; None: it did not.
+    """
 
     def __init__(self, settings: ClassicSettings, atlas: Atlas, life: int, topics: tuple[str, ...]) -> None:
         self.life = life
@@ -41,6 +44,8 @@ class Standing:
         self.generation = Generation()
         self.holding = Holding()
         self.rejoins: str | None = None
+        self.follow_up: FollowUp | None = None
+        self._inquiry: Inquiry | None = None
         self._settings = settings
         self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
         self._atlas = atlas
@@ -70,6 +75,28 @@ class Standing:
         """Whether the next look at topics must not wait: a leader that was told to assign nothing has not seen them (KIP-814)."""
         generation = self.generation
         return generation.settled and generation.heard is not None and generation.shapes is None
+
+    @property
+    def question(self) -> Any:
+        """What this leader's assignor must know before there is a plan; None if there is nothing."""
+        return None if self._inquiry is None else self._inquiry.question
+
+    @property
+    def wonders(self) -> bool:
+        """Whether there is anything to ask the cluster."""
+        return self.question is not None or bool(self.watched())
+
+    @property
+    def look_wait_ms(self) -> int:
+        """How long the next look waits that has just been made possible: not at all while the generation waits for it."""
+        settings = self._settings
+        if self.state is State.SYNCING or self.is_blind:
+            return 0
+        if self.lacks_topics:
+            return min(settings.metadata_interval_ms, settings.backoff_limit_ms)
+        if self.withholds:
+            return min(settings.metadata_interval_ms, settings.rebalance_timeout_ms)
+        return settings.metadata_interval_ms
 
     @property
     def withholds(self) -> bool:
@@ -103,7 +130,7 @@ class Standing:
         """JoinGroup of this moment, remembered as said."""
         owned = self._atlas.parts(self.holding.claim())
         self._ids = self._atlas.known()
-        self._said, reason, self.rejoins = self.topics, self.rejoins, None
+        self._said, reason, self.rejoins, self._inquiry = self.topics, self.rejoins, None, None
         return join_request(self._settings, member_id, self.topics, owned, self._acquired, reason)
 
     def may_be_forgotten(self, answer: JoinGroupResponse, silent_ms: int) -> bool:
@@ -117,6 +144,7 @@ class Standing:
     def joined(self, answer: JoinGroupResponse) -> list[Note]:
         """The member is in a new generation. Refused if that is led by an assignor that the member does not have."""
         name = answer.protocol_name or ""
+        self.follow_up = self._inquiry = None
         self.generation = Generation(answer.generation_id, name, self._said)
         if self._settings.assignor_or_none(name) is None:
             why = f"the group has chosen the assignor {name!r}, which this member does not have"
@@ -147,12 +175,18 @@ class Standing:
         return []
 
     def learn(self, names: Iterable[str], seen: Iterable[SeenTopic]) -> list[Offer]:
-        """The topics are known: the leader shares out, the share is taken, or changes are noticed. Refused as by `share_out`."""
+        """The topics are known: the leader shares out, the share is taken, or changes are noticed. Refused as by `share_out`.
+
+        Where the leader's assignor had them made, they are the answer that it waits for.
+        """
+        seen = tuple(seen)
         self._atlas.learn(names, seen)
         generation = self.generation
         if generation.settled:
             return self._compare() if self.rejoins is None else []
-        if generation.plan is None:
+        if self._inquiry is not None:
+            self._go_on(lambda inquiry, shapes: inquiry.told({topic.name: topic.partitions for topic in seen}, shapes))
+        elif generation.plan is None:
             self._share_out()
         elif generation.given is not None:
             return self._take(generation.given)
@@ -163,8 +197,29 @@ class Standing:
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert generation.heard is not None and assignor is not None
         shapes = self._atlas.cluster(generation.topics)
-        plan = share_out(assignor, shapes, generation.heard.members, checks=self._cooperative)
-        self._learnt(shapes=shapes, withholds=plan.withholds, plan=plan.assignments)
+        self._planned(shapes, share_out(assignor, shapes, generation.heard.members, checks=self._cooperative))
+
+    def told(self, answer: Any) -> list[Offer]:
+        """The assignor's question has this answer. Refused as by `share_out`."""
+        self._go_on(lambda inquiry, shapes: inquiry.told(answer, shapes))
+        return []
+
+    def untold(self, why: str) -> list[Offer]:
+        """The assignor's question has no answer. Refused as by `share_out`."""
+        self._go_on(lambda inquiry, shapes: inquiry.untold(why, shapes))
+        return []
+
+    def _go_on(self, step: Callable[[Inquiry, Cluster], Plan | None]) -> None:
+        if self._inquiry is not None:
+            shapes = self._atlas.cluster(self.generation.topics)
+            self._planned(shapes, step(self._inquiry, shapes) or self._inquiry)
+
+    def _planned(self, shapes: Cluster, outcome: Plan | Inquiry) -> None:
+        if isinstance(outcome, Inquiry):
+            self._inquiry = outcome
+        else:
+            self._inquiry = None
+            self._learnt(shapes=shapes, withholds=outcome.withholds, plan=outcome.assignments)
 
     def _take(self, given: Given) -> list[Offer]:
         """What was given in this generation is what the owner is to hold."""
@@ -173,8 +228,16 @@ class Standing:
         self._acquired, self._share = generation.number, given
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert assignor is not None
-        asked(assignor, lambda: assignor.on_assignment(given, generation.number))
-        return self._hold_what_was_meant()
+        self.follow_up = asked(assignor, lambda: assignor.on_assignment(given, generation.number))
+        offers = self._hold_what_was_meant()
+        if self.follow_up is not None and self.follow_up.at_ms == 0:
+            self.follow_up_now()
+        return offers
+
+    def follow_up_now(self) -> None:
+        """The time has come that the assignor spoke of."""
+        if self.follow_up is not None:
+            self.rejoins, self.follow_up = self.rejoins or self.follow_up.why, None
 
     def _hold_what_was_meant(self) -> list[Offer]:
         """The owner is to hold the share, but for topics that were made again since the join: a coordinator that reckons with ids
@@ -232,7 +295,10 @@ class Standing:
     @property
     def is_ready(self) -> bool:
         """Whether the owner uses nothing that it must not use while the member joins again."""
-        return all(self._may_keep(partition) for partition in self.holding.owned)
+        held = self.holding
+        if self._settings.lets_go_first and minus(held.owned, held.target or ()):
+            return False
+        return all(self._may_keep(partition) for partition in held.owned)
 
     def _may_keep(self, partition: IdPartition) -> bool:
         return self._cooperative and self._atlas.name(partition) in self.topics and not self._atlas.has_namesake(partition)

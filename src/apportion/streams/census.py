@@ -1,0 +1,115 @@
+"""Who is in the group and what each process has: from what consumers say to the arrays of `crew.py`.
+
+Consumers that carry one process id are threads of one process. Those whose words cannot be read, as they are from the future,
+count as threads of one more process, of which nothing is known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from apportion.streams.crew import Crew, Longs, Tasks
+from apportion.streams.topology import Task
+from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition
+
+FUTURE = b""
+"""The process id of all who speak a version from the future."""
+
+
+class Consumer(NamedTuple):
+    """What the leader heard of one consumer. owned: what it reads, or may read, until it is told otherwise."""
+
+    info: SubscriptionInfo | FutureInfo
+    owned: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process. consumers: member ids, in order. host: where it answers queries; None if it does not say, or nonsense."""
+
+    id: bytes
+    consumers: tuple[str, ...]
+    host: HostInfo | None
+    tags: Mapping[str, str]
+
+
+def processes_of(said: Mapping[str, Consumer]) -> tuple[Process, ...]:
+    """The processes in order of their ids. What is said of a process as a whole is taken from its first consumer."""
+    threads: dict[bytes, list[str]] = {}
+    for member in sorted(said):
+        info = said[member].info
+        threads.setdefault(info.process_id if isinstance(info, SubscriptionInfo) else FUTURE, []).append(member)
+    return tuple(_process(id_, members, said[members[0]].info) for id_, members in sorted(threads.items()))
+
+
+def _process(id_: bytes, members: list[str], info: SubscriptionInfo | FutureInfo) -> Process:
+    if isinstance(info, FutureInfo):
+        return Process(id_, tuple(members), None, {})
+    return Process(id_, tuple(members), host_or_none(info.endpoint), info.tags)
+
+
+def host_or_none(endpoint: str) -> HostInfo | None:
+    """The host of "host:port", or of "[::1]:port"; None for anything else."""
+    host, colon, port = endpoint.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        return None
+    return HostInfo(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+class Numbers(NamedTuple):
+    """The tasks by number, and the numbers of tasks and of source partitions."""
+
+    tasks: Sequence[Task]
+    of_task: Mapping[TaskId, int]
+    of_partition: Mapping[TopicPartition, int]
+
+
+def numbered(tasks: Sequence[Task]) -> Numbers:
+    """Tasks, in order of their ids, by number."""
+    return Numbers(
+        tasks,
+        {task.id: number for number, task in enumerate(tasks)},
+        {place: number for number, task in enumerate(tasks) for place in task.sources},
+    )
+
+
+def task_arrays(numbers: Numbers, end: Longs) -> Tasks:
+    """The tasks as an assignor wants to see them. end: the sum of the end offsets of each one's changelogs."""
+    ids = np.array([task.id[:2] for task in numbers.tasks], np.int32).reshape(-1, 2)
+    stateful = np.array([bool(task.changelogs) for task in numbers.tasks], np.bool_)
+    return Tasks(ids[:, 0].copy(), ids[:, 1].copy(), stateful, end)
+
+
+def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers: Numbers, end: Longs) -> Crew:
+    """What each process has of each task. Tasks that nobody knows any more are passed over.
+
+    A task is active where a consumer says that it runs it, or owns one of its partitions. Of several threads of a process the one
+    with the smallest lag counts.
+    """
+    rows: list[tuple[int, int, int]] = []
+    for number, process in enumerate(processes):
+        for member in process.consumers:
+            info, owned = said[member]
+            owns = {task: RUNNING for place in owned if (task := numbers.of_partition.get(place)) is not None}
+            sums = info.offset_sums.items() if isinstance(info, SubscriptionInfo) else ()
+            rows += [(number, task, sum_) for id_, sum_ in sums if (task := numbers.of_task.get(id_)) is not None]
+            rows += [(number, task, sum_) for task, sum_ in owns.items()]
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    process_, task_, lag = columns[:, 0].astype(np.int32), columns[:, 1].astype(np.int32), lags(columns[:, 2], end[columns[:, 1]])
+    active = columns[:, 2] == RUNNING
+    order = np.lexsort((~active, lag, task_, process_))
+    process_, task_, lag, active = process_[order], task_[order], lag[order], active[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (process_[1:] != process_[:-1]) | (task_[1:] != task_[:-1])
+    consumers = np.array([len(process.consumers) for process in processes], np.int32)
+    tags = tuple(process.tags for process in processes)
+    return Crew(consumers, tags, process_[first], task_[first], lag[first], active[first])
+
+
+def lags(sums: Longs, end: Longs) -> Longs:
+    """What is missing of `end` where `sums` is there. Who has more than there is, or does not know, has to begin anew."""
+    missing = np.where((sums == OFFSET_UNKNOWN) | (sums > end), end, end - sums)
+    return np.where(sums == RUNNING, 0, missing)

@@ -1,0 +1,153 @@
+"""An assignor that asks the cluster before it answers, and one that wants its members to come again."""
+
+from apportion.errors import Code, Refused, Unanswerable
+from apportion.machine import Tick
+from apportion.member.assignors import Assignor, FollowUp, Given, Rebalance, Subscription, by_topic
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    Ask,
+    Failed,
+    Found,
+    JoinAgain,
+    Known,
+    Offer,
+    SeenTopic,
+    Send,
+    State,
+    Subscribe,
+    Told,
+    Unanswered,
+)
+from apportion.wire.messages.sync_group import SyncGroupRequest
+from tests.member.classic_words import (
+    P0,
+    P1,
+    PARKED_MS,
+    SEEN,
+    at,
+    eager,
+    in_group,
+    joined,
+    joins,
+    synced,
+    syncs,
+)
+
+
+class Asking(Assignor):
+    """Gives everything to the member that the cluster names; where nobody names one, nothing."""
+
+    name = "asking"
+
+    def assign(self, cluster, members):
+        try:
+            who = yield "who?"
+        except Unanswerable as problem:
+            return {"m": Given(user_data=str(problem).encode())}
+        if who == "nonsense":
+            return {"stranger": Given()}
+        made = yield "make u"
+        return {who: Given(by_topic([("t", number) for number in range(4)]), user_data=repr(made).encode())}
+
+
+def leads(assignor):
+    """A member that leads a generation of one and has looked up its topics; the actions of that."""
+    member = eager(assignors=(assignor,))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name=assignor.name)), at(0))
+    return member, member.step(Known(3, (SEEN,)), at(0))
+
+
+def plan_of(action):
+    assert isinstance(action, Send) and isinstance(action.request, SyncGroupRequest)
+    return action.request
+
+
+def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out():
+    member, asked = leads(Asking())
+    assert asked == [Ask(4, "who?")]
+    assert member.view().state is State.SYNCING
+    assert member.step(Told(4, "m"), at(5)) == [Ask(5, "make u")]
+    (send,) = member.step(Known(5, (SeenTopic("u", b"U" * 16, 7),)), at(9))
+    assert plan_of(send) == syncs(1, ("m", (0, 1, 2, 3)), name="asking", user_data=b"{'u': 7}")
+
+
+def test_a_question_without_an_answer_is_thrown_into_the_assignor():
+    member, _ = leads(Asking())
+    (send,) = member.step(Unanswered(4, "no broker"), at(5))
+    assert plan_of(send) == syncs(1, ("m", ()), name="asking", user_data=b"no broker")
+
+
+def test_heartbeats_go_on_while_a_question_is_open():
+    member, _ = leads(Asking())
+    assert [type(each.request).__name__ for each in member.step(Tick(), at(3_000))] == ["HeartbeatRequest"]
+
+
+def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing():
+    member, _ = leads(Asking())
+    member.step(Tick(), at(3_000))
+    member.step(Unanswered(5, "gone"), at(3_000))  # the coordinator moved; the member stays in its generation
+    assert member.step(Told(99, "m"), at(3_001)) == []
+
+
+def test_nonsense_after_a_question_is_refused_as_without_one():
+    member, _ = leads(Asking())
+    failed = next(each for each in member.step(Told(4, "nonsense"), at(5)) if isinstance(each, Failed))
+    assert "stranger" in failed.why
+
+
+class Coming(Assignor):
+    """Wants its members to come again at a time of the wall clock."""
+
+    name = "coming"
+    rebalances = (Rebalance.COOPERATIVE,)
+
+    def __init__(self, at_ms):
+        self.at_ms = at_ms
+
+    def assign(self, cluster, members):
+        return {}
+
+    def on_assignment(self, given, generation):
+        if self.at_ms < 0:
+            raise Refused(Code.INVALID_REQUEST, "not for me")
+        return FollowUp(self.at_ms, "it is time")
+
+
+def test_a_member_joins_again_at_once_when_its_assignor_says_so():
+    member = eager(assignors=(Coming(0),))
+    in_group(member, name="coming")
+    assert member.view().state is State.JOINING
+
+
+def test_a_member_joins_again_at_the_time_that_its_assignor_named():
+    member = in_group(eager(assignors=(Coming(at(2_500).wall_ms),)), 0, name="coming")
+    assert (member.view().state, member.wake_at()) == (State.STABLE, 2_500)
+    (send,) = member.step(Tick(), at(2_500))
+    assert send == Send(6, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS)
+
+
+def test_what_an_assignor_refuses_is_why_its_member_fails():
+    member = eager(assignors=(Coming(-1),))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, name="coming")), at(0))
+    assert Failed(Code.INVALID_REQUEST, "not for me") in member.step(Answered(3, synced()), at(0))
+
+
+def test_an_owner_can_have_its_member_join_again():
+    member = in_group(eager(), name="range")
+    assert member.step(JoinAgain("news"), at(10)) == [Send(5, joins(reason="news", generation=1), PARKED_MS)]
+
+
+def test_a_member_that_lets_go_first_joins_when_its_owner_has():
+    member = in_group(eager(assignors=(Coming(10**15),), lets_go_first=True), 0, 1, name="coming")
+    member.step(JoinAgain("news"), at(10))
+    member.step(Answered(6, joined(2, name="coming")), at(20))
+    member.step(Answered(7, synced(0)), at(30))
+    assert member.step(Known(8, (SEEN,)), at(40)) == [Offer(1, (P0,), (P1,), ())]
+    assert member.step(JoinAgain("more news"), at(50)) == []
+    (send,) = member.step(Adopted(1, (P0,)), at(60))
+    assert send == Send(9, joins(name="coming", owned=(0,), generation=2, reason="more news"), PARKED_MS)

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from apportion.streams.census import FUTURE, Consumer, Process, crew_of, host_or_none, numbered, processes_of, task_arrays
+from apportion.streams.topology import topology_of
+from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition
+
+A, B = b"a" * 16, b"b" * 16
+TOPOLOGY = topology_of([{"sources": ["x"]}, {"sources": ["y"], "changelogs": ["y-changelog"]}])
+NUMBERS = numbered(TOPOLOGY.tasks({"x": 2, "y": 2}))
+END = np.array([0, 0, 100, 50], np.int64)
+
+
+def info(process, sums=None, **rest):
+    return SubscriptionInfo(11, 11, process, offset_sums=sums or {}, **rest)
+
+
+def rows(crew):
+    return list(zip(crew.process.tolist(), crew.task.tolist(), crew.lag.tolist(), crew.active.tolist(), strict=True))
+
+
+def test_consumers_with_one_process_id_are_threads_of_one_process():
+    said = {
+        "b-1": Consumer(info(B, endpoint="host:80", tags={"zone": "east"})),
+        "a-2": Consumer(info(A)),
+        "a-1": Consumer(info(A)),
+        "new-1": Consumer(FutureInfo(12, 12)),
+        "new-2": Consumer(FutureInfo(12, 12)),
+    }
+    assert processes_of(said) == (
+        Process(FUTURE, ("new-1", "new-2"), None, {}),
+        Process(A, ("a-1", "a-2"), None, {}),
+        Process(B, ("b-1",), HostInfo("host", 80), {"zone": "east"}),
+    )
+
+
+def test_what_a_process_lacks_of_a_task_follows_from_its_offsets():
+    said = {
+        "a": Consumer(info(A, {TaskId(1, 0): RUNNING, TaskId(1, 1): 45, TaskId(7, 7): 3})),
+        "b": Consumer(info(B, {TaskId(1, 0): OFFSET_UNKNOWN, TaskId(1, 1): 51})),
+    }
+    crew = crew_of(processes_of(said), said, NUMBERS, END)
+    assert rows(crew) == [(0, 2, 0, True), (0, 3, 5, False), (1, 2, 100, False), (1, 3, 50, False)]
+    assert crew.consumers.tolist() == [1, 1]
+
+
+def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
+    said = {"a1": Consumer(info(A, {TaskId(1, 0): 10})), "a2": Consumer(info(A, {TaskId(1, 0): 90}))}
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 2, 10, False)]
+
+
+def test_who_owns_a_partition_runs_its_task():
+    said = {
+        "a": Consumer(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1), TopicPartition("x", 0), TopicPartition("z", 0)))
+    }
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 0, 0, True), (0, 3, 0, True)]
+
+
+def test_tasks_are_arrays_in_order_of_their_ids():
+    tasks = task_arrays(NUMBERS, END)
+    assert [array.tolist() for array in tasks] == [[0, 0, 1, 1], [0, 1, 0, 1], [False, False, True, True], [0, 0, 100, 50]]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "host"),
+    [
+        ("h:1", HostInfo("h", 1)),
+        ("[::1]:8080", HostInfo("::1", 8080)),
+        ("", None),
+        ("h", None),
+        (":1", None),
+        ("h:x", None),
+        ("h:70000", None),
+    ],
+)
+def test_an_endpoint_is_a_host_and_a_port_or_nothing(endpoint, host):
+    assert host_or_none(endpoint) == host
