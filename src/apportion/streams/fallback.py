@@ -1,0 +1,22 @@
+"""Kafka Streams' `FallbackPriorTaskAssignor`: everybody keeps what it runs, because the leader could not learn what anybody lacks.
+
+What nobody runs goes where something of it is, else to who has the least to do; and the group looks again after a while.
+"""
+
+import numpy as np
+
+from apportion.streams.balance import planned
+from apportion.streams.crew import UNLIMITED_LAG, Crew, Policy, Shares, Tasks
+from apportion.streams.holdings import RUNS, group_of, homes
+from apportion.streams.moves import Plan, shares_of
+from apportion.streams.standbys import standbys
+
+
+def fallback(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+    """Who has which task until the group looks again. Lags are not looked at: a process that says to have some of a task has it."""
+    alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
+    group = group_of(alike, crew, policy._replace(acceptable_lag=UNLIMITED_LAG))
+    runs = homes(group.had.where(group.had.rank == RUNS), len(tasks.end))[0]
+    free = runs < 0
+    active = np.where(free, planned(group, free, np.bincount(runs[~free], minlength=len(crew.consumers))), runs)
+    return shares_of(Plan(active, standbys(group, active)), probes=True)

@@ -1,0 +1,61 @@
+"""Kafka Streams' own task assignors in a process beside us, asked for what they would give: the driver of TaskOracle.java."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from apportion.streams.crew import Crew, Policy, Shares, Tasks
+from apportion.testing.kafka import jars_of, java_program
+
+HERE = Path(__file__).parent
+QUICK_START = ("-XX:TieredStopAtLevel=1",)
+
+
+class TaskOracle:
+    """Java's task assignors, from `with` to its end. Raises KafkaMissing without Java or Maven. options: for the JVM."""
+
+    def __init__(self, *options: str) -> None:
+        jars = jars_of(HERE / "pom.xml").resolve()
+        command = [java_program(), "-Xshare:auto", *options, "-cp", f"{jars}/*", str(HERE / "TaskOracle.java")]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, text=True, **pipes)
+
+    def __enter__(self) -> "TaskOracle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # the end of its input is its end
+
+    def assign(self, name: str, tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+        """What Java's assignor of that name gives; it does not tell warm-ups from standbys, so all are standbys here."""
+        return self.timed(name, (tasks, crew, policy), 1)[0]
+
+    def timed(self, name: str, question: tuple[Tasks, Crew, Policy], times: int) -> tuple[Shares, list[float]]:
+        """The same, asked so many times, and the milliseconds that each took."""
+        tasks, crew, policy = question
+        rows = zip(
+            *(each.tolist() for each in (tasks.subtopology, tasks.partition, tasks.stateful.astype(int), tasks.end)), strict=True
+        )
+        self._ask("tasks", *(f"{sub}:{partition}:{stateful}:{end}" for sub, partition, stateful, end in rows))
+        for process, consumers in enumerate(crew.consumers.tolist()):
+            mine = np.flatnonzero(crew.process == process)
+            had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.active[row])}" for row in mine)
+            tags = ",".join(f"{key}={value}" for key, value in crew.tags[process].items()) or "-"
+            self._ask("process", consumers, tags, *had)
+        self._ask("assign", name, policy.standbys, policy.acceptable_lag, policy.max_warmups, ",".join(policy.tags) or "-", times)
+        active, standby, (probes,), spent = (self._heard() for _ in range(4))
+        rows = np.array([each.split(":") for each in standby], np.int32).reshape(-1, 2)
+        shares = Shares(np.array(active, np.int32), rows, np.empty((0, 2), np.int32), probes == "1")
+        return shares, [int(each) / 1e6 for each in spent]
+
+    def _ask(self, *words: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+
+    def _heard(self) -> list[str]:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.flush()
+        line = self._process.stdout.readline().split()
+        assert line, "Java ended"
+        return line[1:]

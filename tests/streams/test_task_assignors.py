@@ -1,0 +1,161 @@
+"""What all task assignors promise, whatever they are asked."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.streams.crew import Policy, Shares
+from apportion.streams.high_availability import high_availability
+from apportion.streams.task_assignors import TASK_ASSIGNORS
+from tests.streams.company import ALL, Company, any_company, changed, tasks_of
+
+RANDOMS = st.integers(0, 1 << 32).map(Random)
+POLICIES = st.builds(lambda standbys, warmups: Policy(standbys, max_warmups=warmups), st.integers(0, 3), st.integers(1, 3))
+
+
+def same(one: Shares, other: Shares) -> bool:
+    return all(np.array_equal(mine, yours) for mine, yours in zip(one, other, strict=True))
+
+
+def roles(shares: Shares) -> list[tuple[int, int]]:
+    """(task, process) of every role that somebody has."""
+    held = [(task, process) for task, process in enumerate(shares.active.tolist())]
+    return held + [(task, process) for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())]
+
+
+def played(company: Company, policy: Policy, random: Random, name: str = "highavailability") -> Shares:
+    """What it is given after a history of joins and crashes in which not every assignment came to rest."""
+    for _ in range(random.randint(0, 6)):
+        company.adopts(TASK_ASSIGNORS[name](company.tasks, company.crew(), policy), forgets=random.random() < 0.7)
+        changed(company, random)
+    return TASK_ASSIGNORS[name](company.tasks, company.crew(), policy)
+
+
+@pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
+@settings(deadline=None)
+@given(RANDOMS, POLICIES, st.booleans())
+def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, policy, tagged):
+    company = any_company(random, tags=("zone", "rack") if tagged else ())
+    policy = policy._replace(tags=("zone", "rack") if tagged else ())
+    shares = played(company, policy, random, name)
+    processes = len(company.names)
+    assert len(shares.active) == len(company.tasks.end)
+    assert shares.active.min() >= 0 and shares.active.max() < processes
+    assert len(set(roles(shares))) == len(roles(shares))
+    assert len(shares.warmup) <= (policy.max_warmups if name == "highavailability" else 0)
+    count = np.bincount(shares.standby[:, 1], minlength=len(shares.active))
+    assert count.tolist() == np.where(company.tasks.stateful, min(policy.standbys, processes - 1), 0).tolist()
+    assert not shares.probes or name != "sticky"
+    assert shares.standby.tolist() == sorted(shares.standby.tolist())
+    assert shares.warmup.tolist() == sorted(shares.warmup.tolist())
+
+
+@pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
+@settings(deadline=None)
+@given(RANDOMS, POLICIES)
+def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, policy):
+    company = any_company(random)
+    played(company, policy, random, name)
+    crew = company.crew()
+    before = [np.copy(each) for each in (*company.tasks, *crew[:1], *crew[2:])]
+    first = TASK_ASSIGNORS[name](company.tasks, crew, policy)
+    assert same(first, TASK_ASSIGNORS[name](company.tasks, company.crew(), policy))
+    assert all(np.array_equal(one, other) for one, other in zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True))
+
+
+@settings(deadline=None)
+@given(RANDOMS, POLICIES, st.booleans(), st.booleans())
+def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, forgets):
+    company = any_company(random, tags=("zone",) if tagged else ())
+    policy = policy._replace(tags=("zone",) if tagged else ())
+    shares = played(company, policy, random)
+    rounds = 0
+    while shares.probes:
+        company.adopts(shares, forgets=forgets)
+        shares = high_availability(company.tasks, company.crew(), policy)
+        rounds += 1
+        assert rounds <= len(company.tasks.end) * (policy.standbys + 1) + 1
+    assert not len(shares.warmup)
+    for _ in range(2):
+        company.adopts(shares, forgets=forgets)
+        again = high_availability(company.tasks, company.crew(), policy)
+        assert same(shares, again)
+
+
+@settings(deadline=None)
+@given(RANDOMS, POLICIES)
+def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, policy):
+    company = any_company(random, alike=random.random() < 0.5)
+    shares = played(company, policy, random)
+    while shares.probes:
+        company.adopts(shares)
+        shares = high_availability(company.tasks, company.crew(), policy)
+    consumers = np.array([company.consumers[name] for name in company.names])
+    stateful = company.tasks.stateful
+    runs = np.bincount(shares.active[stateful], minlength=len(consumers))
+    stands = np.bincount(shares.standby[:, 0], minlength=len(consumers))
+    per_consumer = runs / consumers
+    assert per_consumer.max() - per_consumer.min() <= 1
+    if len(set(consumers.tolist())) == 1:
+        assert (runs + stands).max() - (runs + stands).min() <= consumers[0]
+        for number in np.unique(company.tasks.subtopology[stateful]):
+            each = np.bincount(shares.active[company.tasks.subtopology == number], minlength=len(consumers))
+            assert each.max() - each.min() <= 1
+
+
+@settings(deadline=None)
+@given(RANDOMS, POLICIES)
+def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, policy):
+    company = any_company(random)
+    shares = played(company, policy, random)
+    crew = company.crew()
+    near = crew.lag <= policy.acceptable_lag
+    could = np.bincount(crew.task[near], minlength=len(shares.active)) > 0
+    caught_up = {(task, process) for task, process in zip(crew.task[near].tolist(), crew.process[near].tolist(), strict=True)}
+    for task in np.flatnonzero(company.tasks.stateful & could).tolist():
+        assert (task, int(shares.active[task])) in caught_up
+
+
+@settings(deadline=None)
+@given(RANDOMS, POLICIES)
+def test_fallback_takes_nothing_from_who_runs_it(random, policy):
+    company = any_company(random)
+    played(company, policy, random)
+    crew = company.crew()
+    shares = TASK_ASSIGNORS["fallback"](company.tasks, crew, policy)
+    assert shares.probes and shares.active[crew.task[crew.active]].tolist() == crew.process[crew.active].tolist()
+
+
+def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
+    company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
+    policy = Policy(standbys=0, max_warmups=1)
+    first = high_availability(company.tasks, company.crew(), policy)
+    assert first.active.tolist() == [0, 1, 0, 1, 0, 1]
+    company.adopts(first)
+    company.consumers["c"] = 1
+    seen = []
+    while (shares := high_availability(company.tasks, company.crew(), policy)).probes:
+        seen.append((shares.active.tolist(), shares.warmup.tolist()))
+        company.adopts(shares)
+    assert seen == [([0, 1, 0, 1, 0, 1], [[2, 0]]), ([2, 1, 0, 1, 0, 1], [[2, 1]])]
+    assert shares.active.tolist() == [2, 2, 0, 1, 0, 1]
+
+
+def test_a_standby_that_is_caught_up_takes_over_at_once():
+    company = Company(tasks_of((4, True)), {"a": 1, "b": 1})
+    policy = Policy(standbys=1)
+    company.adopts(high_availability(company.tasks, company.crew(), policy))
+    company.leaves("a")
+    shares = high_availability(company.tasks, company.crew(), policy)
+    assert same(shares, Shares(np.zeros(4, np.int32), np.empty((0, 2), np.int32), np.empty((0, 2), np.int32), False))
+
+
+def test_small_changelogs_move_without_a_warm_up():
+    company = Company(tasks_of((4, True)), {"a": 1})
+    company.adopts(high_availability(company.tasks, company.crew(), Policy()))
+    company.consumers["b"] = 1
+    shares = high_availability(company.tasks, company.crew(), Policy(acceptable_lag=ALL))
+    assert (shares.active.tolist(), shares.probes) == ([1, 1, 0, 0], False)
