@@ -9,6 +9,7 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -48,6 +49,7 @@ def whole_requests(kit):
         MetadataRequest(topics=(MetadataRequestTopic(name="t"), MetadataRequestTopic(name="new"))),
         CreateTopicsRequest(topics=(CreatableTopic(name="u", num_partitions=2, replication_factor=1),)),
         CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="t", count=5, assignments=None),)),
+        DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=(DeleteRecordsPartition(offset=1),)),)),
         DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)),
         DescribeConfigsRequest(resources=(DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None),)),
         FindCoordinatorRequest(coordinator_keys=("g",)),

@@ -136,7 +136,7 @@ def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset):
         disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
     assert any(name.endswith(".sealed") for name in disk.list_dir("t-0"))
-    log = log.cut_back(next_offset)
+    log = log.cut_back(next_offset, 0)
     assert content(log) == appended[:next_offset]
     kept = [*appended[:next_offset], append(log, b"y"), append(log, b"z" * 300)]
     disk.sync(log.unsynced_paths())

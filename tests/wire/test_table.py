@@ -29,6 +29,7 @@ SPOKEN = {
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
+    "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),

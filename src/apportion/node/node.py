@@ -5,7 +5,7 @@ that could be answered now, and asks for a flush if anything was written. An ans
 It refuses to know sockets, clocks and threads.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from apportion.coord.shard import Shard
@@ -16,7 +16,7 @@ from apportion.node import journal
 from apportion.node.broker import Address, Broker, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
-from apportion.node.handlers import admin, cluster, configs, fetch, offsets, produce, producer_ids
+from apportion.node.handlers import admin, cluster, configs, delete_records, fetch, offsets, produce, producer_ids
 from apportion.node.journal import Held, Journal
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.refusals import refusal
@@ -30,7 +30,7 @@ from apportion.topics import Topic, Topics
 
 HANDLERS: dict[type, Handler] = {
     request: handler
-    for family in (admin, cluster, configs, fetch, offsets, producer_ids, produce)
+    for family in (admin, cluster, configs, delete_records, fetch, offsets, producer_ids, produce)
     for request, handler in family.HANDLERS.items()
 }
 """Requests that no group has a part in; all others go to the coordinators."""
@@ -49,12 +49,13 @@ class Node:
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
         writes, waits = Journal(), Waits()
         catalog = Catalog.open(disk)
-        partitions = Partitions(disk, layout_of(settings), writes)
+        partitions = Partitions(disk, lambda name: LogSettings(segment_bytes=registry.segment_bytes(name)), writes)
+        registry = Registry(catalog, settings, writes, partitions, waits)
         self._broker = Broker(
             settings=settings,
             address=address,
             journal=writes,
-            registry=Registry(catalog, settings, writes, partitions, waits),
+            registry=registry,
             partitions=partitions,
             waits=waits,
             deadlines=Deadlines(),
@@ -266,13 +267,6 @@ class Node:
     def _refuse(self, parked: list[Arrived], code: Code) -> None:
         for asked in parked:
             self._send(Held(asked.ticket, refusal(asked, code), asked))
-
-
-def layout_of(settings: BrokerSettings) -> Callable[[str], LogSettings]:
-    """How the logs of a topic are laid out, by its name."""
-    groups = LogSettings(segment_bytes=settings.offsets_topic_segment_bytes)
-    others = LogSettings(segment_bytes=settings.log_segment_bytes)
-    return lambda name: groups if name == OFFSETS_TOPIC else others
 
 
 def _place(error: Exception) -> str:

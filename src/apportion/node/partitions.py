@@ -18,9 +18,20 @@ LEADER_EPOCH = 0  # one broker leads every partition for ever
 
 
 class Partition:
-    """One partition. `high_watermark` is the offset after the last record that is on the disk: readers see nothing beyond."""
+    """One partition. Readers see what is on the disk: the records from `start_offset` up to, not including, `high_watermark`."""
 
-    __slots__ = ("_flushing_to", "high_watermark", "index", "journal", "log", "mark", "producers", "topic")
+    __slots__ = (
+        "_flushing_from",
+        "_flushing_to",
+        "high_watermark",
+        "index",
+        "journal",
+        "log",
+        "mark",
+        "producers",
+        "start_offset",
+        "topic",
+    )
 
     def __init__(self, topic: Topic, index: int, log: Log, journal: Journal) -> None:
         self.topic = topic
@@ -29,6 +40,7 @@ class Partition:
         self.journal = journal
         self.producers = Producers()
         self.mark = 0  # when this is durable, everything appended is
+        self.start_offset = self._flushing_from = log.start_offset
         self.high_watermark = self._flushing_to = log.next_offset
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
@@ -47,6 +59,17 @@ class Partition:
         self.log.append(batch, last_offset=base_offset + len(records) - 1, max_timestamp_ms=now_ms)
         self.mark = self.journal.wrote(self)
 
+    def delete_before(self, offset: int) -> int:
+        """No record below `offset` is there, durably so at `mark`; where the partition begins then. OFFSET_OUT_OF_RANGE."""
+        if not 0 <= offset <= self.high_watermark:
+            raise Refused(
+                Code.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} ends at {self.high_watermark}, before {offset}"
+            )
+        if offset > self.log.start_offset:
+            self.log.begin_at(offset)
+            self.mark = self.journal.wrote(self)
+        return self.log.start_offset
+
     def youngest(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first visible record with the largest timestamp; None in an empty log."""
         largest_ms = self.log.largest_timestamp_ms(self.high_watermark)
@@ -54,7 +77,7 @@ class Partition:
 
     def read(self, offset: int, max_bytes: int) -> memoryview:
         """Whole batches from `offset` that consumers may see; empty at the end. OFFSET_OUT_OF_RANGE outside the log."""
-        if not self.log.start_offset <= offset <= self.log.next_offset:
+        if not self.start_offset <= offset <= self.log.next_offset:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} is outside {self.topic.name}-{self.index}",
@@ -65,24 +88,28 @@ class Partition:
 
     def unsynced_paths(self) -> tuple[str, ...]:
         """The files written since the last call; their end is what `settled` makes visible."""
-        self._flushing_to = self.log.next_offset
+        self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.unsynced_paths()
 
     def settled(self) -> None:
-        """Readers see what was written before the last `unsynced_paths`."""
-        self.high_watermark = self._flushing_to
+        """Readers see what was written before the last `unsynced_paths`, and no more what was deleted before it."""
+        self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
+        self.log.forget_before(self.start_offset)
 
     def cut_back(self, producers_since_ms: int) -> None:
         """The log and its producers are what readers could see: the disk has refused what came after."""
-        self.log = self.log.cut_back(self.high_watermark)
-        self._flushing_to = self.high_watermark
+        self.log = self.log.cut_back(self.high_watermark, self.start_offset)
+        self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
         self.producers = Producers()
         self.remember_producers(producers_since_ms)
         self.mark = self.journal.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
-        """The producers of the batches in the log are known, but those whose last record is older than `since_ms`."""
-        for view in self.log.batches(self.log.start_offset):
+        """The producers of the batches in the log are known, but those whose last record is older than `since_ms`.
+
+        Deleted batches that are still there count: they may be sent again.
+        """
+        for view in self.log.batches(0):
             if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
                 header = read_header(view)
                 self.producers.appended(header, header.base_offset, header.max_timestamp_ms)

@@ -11,6 +11,7 @@ from apportion.wire.messages import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
@@ -150,6 +151,23 @@ def _deleted(request: delete_topics.DeleteTopicsRequest, version: int, code: Cod
     )
 
 
+def _records(request: delete_records.DeleteRecordsRequest, version: int, code: Code) -> delete_records.DeleteRecordsResponse:
+    return delete_records.DeleteRecordsResponse(
+        topics=tuple(
+            delete_records.DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    delete_records.DeleteRecordsPartitionResult(
+                        partition_index=each.partition_index, low_watermark=-1, error_code=code
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
 def _configs(
     request: describe_configs.DescribeConfigsRequest, version: int, code: Code
 ) -> describe_configs.DescribeConfigsResponse:
@@ -172,6 +190,7 @@ SHAPES: dict[type, Shape] = {
     find_coordinator.FindCoordinatorRequest: _coordinators,
     create_topics.CreateTopicsRequest: _created,
     delete_topics.DeleteTopicsRequest: _deleted,
+    delete_records.DeleteRecordsRequest: _records,
     describe_configs.DescribeConfigsRequest: _configs,
     create_partitions.CreatePartitionsRequest: lambda request, version, code: create_partitions.CreatePartitionsResponse(
         results=tuple(create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics)

@@ -209,9 +209,7 @@ class Registry:
         from_broker = {
             "max.message.bytes": str(self._settings.message_max_bytes),
             "message.timestamp.after.max.ms": str(self._settings.log_message_timestamp_after_max_ms),
-            "segment.bytes": str(
-                self._settings.offsets_topic_segment_bytes if name == OFFSETS_TOPIC else self._settings.log_segment_bytes
-            ),
+            "segment.bytes": str(self.segment_bytes(name)),
         }
         found = []
         for key, default in TOPIC_SETTINGS.items():
@@ -228,6 +226,18 @@ class Registry:
         """The size of the largest batch that the topic takes."""
         own = self._catalog.config_of(name).get("max.message.bytes")
         return self._settings.message_max_bytes if own is None else int(own)
+
+    def may_lose_records(self, name: str) -> bool:
+        """True where the topic's `cleanup.policy` says that records may be deleted."""
+        policy = self._catalog.config_of(name).get("cleanup.policy", TOPIC_SETTINGS["cleanup.policy"])
+        return "delete" in (word.strip() for word in policy.split(","))
+
+    def segment_bytes(self, name: str) -> int:
+        """How large a file of the topic's logs grows."""
+        if name == OFFSETS_TOPIC:
+            return self._settings.offsets_topic_segment_bytes
+        own = self._catalog.config_of(name).get("segment.bytes")
+        return self._settings.log_segment_bytes if own is None else int(own)
 
     def is_internal(self, name: str) -> bool:
         """True for a topic that only the broker writes."""

@@ -6,12 +6,13 @@ A log knows offsets and bytes. What is durable, who may see it, and which offset
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from operator import attrgetter
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Buffer, Disk, DiskError, parent_of
 from apportion.store.index import NEVER
-from apportion.store.recover import recover
+from apportion.store.recover import START, recover
 from apportion.store.segment import CLEANED, EMPTY, LogSettings, Placed, Segment
 from apportion.wire.batch import decode_batch
 
@@ -28,7 +29,7 @@ class Log:
     cut_bytes: how much a crash had left half written, and the start threw away.
     """
 
-    __slots__ = ("_directory", "_disk", "_leftovers", "_segments", "_settings", "_unsealed", "_unsynced", "cut_bytes")
+    __slots__ = ("_directory", "_disk", "_leftovers", "_segments", "_settings", "_starts", "_unsealed", "_unsynced", "cut_bytes")
 
     def __init__(self, disk: Disk, directory: str, settings: LogSettings) -> None:
         found = recover(disk, directory, settings)
@@ -37,8 +38,11 @@ class Log:
         self._settings = settings
         self._segments = found.segments
         self._leftovers = found.leftovers
+        self._starts = found.starts  # each has an empty file of its name; the last one counts
         self._unsealed = found.checked[:-1] if found.checked[-1:] == found.segments[-1:] else found.checked
         self._unsynced: dict[str, None] = {}  # an ordered set
+        if found.starts:
+            self._unsynced[directory] = None
         self.cut_bytes = found.cut_bytes
         for segment in found.checked:  # they were read back, but perhaps only from the memory of the machine
             self._unsynced |= {segment.path: None, directory: None, parent_of(directory): None}
@@ -55,7 +59,7 @@ class Log:
     @property
     def start_offset(self) -> int:
         """The first offset that can be read; equal to `next_offset` while there is none."""
-        return self._segments[0].base_offset if self._segments else 0
+        return max(self._segments[0].base_offset if self._segments else 0, self._starts[-1] if self._starts else 0)
 
     @property
     def next_offset(self) -> int:
@@ -94,26 +98,37 @@ class Log:
 
         A batch that cannot be decoded, or holds too much to look into, answers with its first offset and its largest timestamp.
         """
+        start_offset = self.start_offset
         for segment in self._segments:
             if segment.max_timestamp_ms < timestamp_ms:
                 continue
             for batch in segment.batches_at_time(timestamp_ms):
                 if batch.base_offset >= before_offset:
                     return None
-                found = next((time for time in _times(batch, segment.view(batch)) if time[1] >= timestamp_ms), None)
+                if batch.last_offset < start_offset:
+                    continue
+                times = _times(batch, segment.view(batch), start_offset)
+                found = next((time for time in times if time[1] >= timestamp_ms), None)
                 if found is not None:
                     return found if found[0] < before_offset else None
         return None
 
     def largest_timestamp_ms(self, before_offset: int) -> int:
-        """The largest timestamp of the batches that begin before `before_offset`; NEVER if there is none."""
-        largest_ms = NEVER
+        """The largest timestamp of the batches that begin before `before_offset`; NEVER if there is none.
+
+        Of a batch in which the log begins, only what can be read counts.
+        """
+        largest_ms, start_offset = NEVER, self.start_offset
         for segment in self._segments:
-            if segment.next_offset <= before_offset:
+            if segment.next_offset <= before_offset and segment.base_offset >= start_offset:
                 largest_ms = max(largest_ms, segment.max_timestamp_ms)
-            else:
-                visible = (batch for batch in segment.batches(segment.base_offset) if batch.base_offset < before_offset)
-                largest_ms = max([largest_ms, *(batch.max_timestamp_ms for batch in visible)])
+                continue
+            for batch in segment.batches(start_offset):
+                if batch.base_offset >= before_offset:
+                    break
+                is_cut = batch.base_offset < start_offset
+                times = _times(batch, segment.view(batch), start_offset) if is_cut else [(0, batch.max_timestamp_ms)]
+                largest_ms = max(largest_ms, *(time for _, time in times))
         return largest_ms
 
     def batches(self, from_offset: int) -> Iterator[memoryview]:
@@ -129,19 +144,43 @@ class Log:
         self._unsynced.clear()
         return paths
 
+    def begin_at(self, offset: int) -> None:
+        """The log has no records below `offset`, which is up to `next_offset`. After a DiskError nothing has changed."""
+        if offset > self.start_offset:
+            self._disk.resize(self._start_path(offset), 0)
+            self._starts.append(offset)
+            self._unsynced[self._directory] = None
+
+    def forget_before(self, start_offset: int) -> None:
+        """What stands below `start_offset`, which is durably the start, has left the disk, but for the segment that is written."""
+        if not self._starts:
+            return
+        past = [segment for segment, following in pairwise(self._segments) if following.base_offset <= start_offset]
+        self._segments = self._segments[len(past) :]
+        self._unsealed = [segment for segment in self._unsealed if segment not in past]
+        self._leftovers += past
+        with suppress(DiskError):  # a later call tries it again
+            while self._starts[0] < min(start_offset, self._starts[-1]):
+                self._disk.delete(self._start_path(self._starts[0]))
+                del self._starts[0]
+                self._unsynced[self._directory] = None
+            if self._leftovers:
+                self.sweep()
+
     def delete(self) -> None:
         """The log is empty and its directory gone, which is durable after `unsynced_paths` is. Views stay valid."""
         names = self._disk.list_dir(self._directory)
         for name in names:
             self._disk.delete(f"{self._directory}/{name}")
         self._disk.delete(self._directory)
-        self._segments, self._unsealed, self._leftovers = [], [], []
+        self._segments, self._unsealed, self._leftovers, self._starts = [], [], [], []
         self._unsynced = {parent_of(self._directory): None}
 
-    def cut_back(self, next_offset: int) -> "Log":
+    def cut_back(self, next_offset: int, start_offset: int) -> "Log":
         """The log as its files now say, after everything from `next_offset` on was thrown away; this one is not used again.
 
-        For a disk that refused a sync: what was written since the last one is in nobody's view and may never reach the disk.
+        It begins where it did when that was `start_offset`. For a disk that refused a sync: what was written since the last one is
+        in nobody's view and may never reach the disk.
         """
         for segment in self._segments:
             if segment.base_offset >= next_offset:
@@ -152,6 +191,9 @@ class Log:
             if lost is not None:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, lost.start)
+        for start in self._starts:
+            if start > start_offset:
+                self._disk.delete(self._start_path(start))
         log = Log(self._disk, self._directory, self._settings)
         log._unsynced[self._directory] = None
         return log
@@ -213,6 +255,9 @@ class Log:
         self._segments.append(segment)
         self._unsynced |= {segment.path: None, self._directory: None, parent_of(self._directory): None}
 
+    def _start_path(self, offset: int) -> str:
+        return f"{self._directory}/{offset:020d}{START}"
+
     def _seal_what_is_durable(self) -> None:
         """Every finished segment that the disk has synced is sealed; a disk that refuses leaves it to be checked at a start."""
         try:
@@ -222,9 +267,10 @@ class Log:
             return
 
 
-def _times(batch: Placed, view: memoryview) -> list[tuple[int, int]]:
-    """Offset and timestamp of every record of a batch; of the batch as one where it is not looked into."""
+def _times(batch: Placed, view: memoryview, from_offset: int) -> list[tuple[int, int]]:
+    """Offset and timestamp of every record of a batch from `from_offset` on; of the batch as one where it is not looked into."""
     if batch.last_offset - batch.base_offset < LOOKED_INTO_RECORDS:
         with suppress(DecodeError):
-            return [(record.offset, record.timestamp_ms) for record in decode_batch(view, LOOKED_INTO_BYTES)]
-    return [(batch.base_offset, batch.max_timestamp_ms)]
+            records = decode_batch(view, LOOKED_INTO_BYTES)
+            return [(record.offset, record.timestamp_ms) for record in records if record.offset >= from_offset]
+    return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]

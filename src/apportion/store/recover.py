@@ -2,26 +2,32 @@
 
 A sealed segment was durable when it was sealed and is believed. Any other is checked batch by batch, CRC and all; at the first
 bytes that are no batch the log ends, since whatever stands behind them cannot have been durable either. A file that begins before
-the one before it ends is what a cleaning had no time to delete.
+the one before it ends is what a cleaning had no time to delete. A log that was told to begin later has an empty file whose name
+says where, and a file of which all stands before that is what there was no time to delete either.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Damaged, Disk
-from apportion.store.segment import CLEANED, PREFIX_BYTES, LogSettings, Segment
+from apportion.store.segment import CLEANED, LOG, PREFIX_BYTES, LogSettings, Segment
 from apportion.wire.batch import HEADER_BYTES, read_header
+
+START = ".start"
 
 
 class Recovered(NamedTuple):
     """The segments in order, whole. checked: those that were not sealed. cut_bytes: what was thrown away, zeros not counted.
 
-    leftovers: files of which a cleaned segment holds all that still counts; they stay until that is known to be durable.
+    leftovers: files without anything that still counts; they stay until what says so is known to be durable.
+    starts: where the log was told to begin, the last word last.
     """
 
     segments: list[Segment]
     checked: list[Segment]
     leftovers: list[Segment]
+    starts: list[int]
     cut_bytes: int
 
 
@@ -30,14 +36,16 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
 
     Damaged: a sealed segment has another size than when it was sealed, or the one after it does not continue it.
     """
-    found = Recovered([], [], [], 0)
+    found = Recovered([], [], [], _offsets(disk, directory, START), 0)
     for name in disk.list_dir(directory):
         if name.endswith(CLEANED):  # it has not taken anybody's place
             disk.delete(f"{directory}/{name}")
-    for base_offset in _base_offsets(disk, directory):
+    base_offsets = _offsets(disk, directory, LOG)
+    past = [base for base, following in pairwise(base_offsets) if following <= max(found.starts, default=0)]
+    for base_offset in base_offsets:
         segment = Segment(disk, directory, base_offset, settings)
         before = found.segments[-1] if found.segments else None
-        if before is not None and base_offset < before.next_offset:
+        if base_offset in past or (before is not None and base_offset < before.next_offset):
             found.leftovers.append(segment)
         elif before is not None and before.next_offset != base_offset:
             if before not in found.checked:
@@ -81,8 +89,9 @@ def check(disk: Disk, segment: Segment) -> int:
     return cut
 
 
-def _base_offsets(disk: Disk, directory: str) -> list[int]:
-    names = (name.removesuffix(".log") for name in disk.list_dir(directory) if name.endswith(".log"))
+def _offsets(disk: Disk, directory: str, suffix: str) -> list[int]:
+    """The offsets that are names of files with that suffix, ascending."""
+    names = (name.removesuffix(suffix) for name in disk.list_dir(directory) if name.endswith(suffix))
     return [int(name) for name in names if len(name) == 20 and name.isdecimal()]
 
 

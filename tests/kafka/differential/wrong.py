@@ -318,6 +318,9 @@ def creations() -> Iterator[Case]:
     ):
         wanted = topic(configs=(CreatableTopicConfig(name=name, value=value),))
         yield Case(f"create with {name}={value}", 7, create(wanted))
+    for policy in ("compact", "compact,delete"):
+        wanted = topic(policy.replace(",", "-"), configs=(CreatableTopicConfig(name="cleanup.policy", value=policy),))
+        yield Case(f"create a topic of {policy}", 7, create(wanted, only_check=False))
 
 
 def growths() -> Iterator[Case]:

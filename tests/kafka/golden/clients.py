@@ -89,6 +89,8 @@ def confluent_administer(admin: ca.AdminClient) -> None:
     admin.describe_topics(ck.TopicCollection(["birds"]))["birds"].result(10)
     for done in admin.list_offsets({ck.TopicPartition("birds", 0): ca.OffsetSpec.latest()}).values():
         done.result(10)
+    for done in admin.delete_records([ck.TopicPartition("trees", index, ck.OFFSET_END) for index in (0, 1)]).values():
+        done.result(10)
     for done in admin.delete_consumer_groups(["static", "nobody"]).values():
         with suppress(ck.KafkaException):
             done.result(10)
@@ -115,6 +117,7 @@ def kafka_python(bootstrap: str) -> str:
         lambda: admin.describe_cluster(),
         lambda: admin.create_partitions({"fish": 3}),
         lambda: admin.delete_group_offsets("python", [kp.TopicPartition("fish", 0)]),
+        lambda: admin.delete_records({kp.TopicPartition("fish", 0): -1}),
         lambda: admin.delete_groups(["python"]),
         lambda: admin.delete_topics(["fish"]),
     ):

@@ -1,9 +1,9 @@
-"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py [classic]`.
+"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py [classic | API]`.
 
 It starts a broker behind a recording proxy, lets each foreign client use it, asks it one request of ours in every version, has a
 classic group of ours live through what such groups may, then reads the raw records of `__consumer_offsets`. The result is
 tests/wire/golden/*.json, which is committed. With `classic` only that part is played: it replaces its own frames of before, adds
-its records, and leaves everything else as it was recorded.
+its records, and leaves everything else as it was recorded. With the name of an API only the file of that one is written.
 """
 
 import json
@@ -31,8 +31,9 @@ GROUPS = (CHANGES, "classic-9")
 OURS = "requests of our own codec: only the responses are a witness"
 
 
-def main(is_partial: bool) -> None:
-    """The files in OUT are what a broker of this version said just now; if `is_partial`, those of classic groups."""
+def main(part: str) -> None:
+    """The files in OUT are what a broker of this version said just now; or those of classic groups, or of one API alone."""
+    is_partial = part == "classic"
     with tempfile.TemporaryDirectory() as place:
         (front,) = free_ports(1)
         listeners = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}", "offsets.topic.num.partitions": "5"}
@@ -47,7 +48,7 @@ def main(is_partial: bool) -> None:
             if is_partial:
                 add(exchanges, records, speakers)
             else:
-                write(exchanges, records, kafka.version, speakers)
+                write(exchanges, records, kafka.version, speakers, part)
 
 
 def record_clients(proxy: RecordingProxy, bootstrap: str) -> dict[str, str]:
@@ -102,16 +103,18 @@ def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[
     return [kept[shape] for shape in sorted(kept, key=repr)]
 
 
-def write(exchanges: list[Exchange], records: list[dict[str, object]], version: str, speakers: dict[str, str]) -> None:
-    """One file an API, and one for the records."""
+def write(exchanges: list[Exchange], records: list[dict[str, object]], version: str, speakers: dict[str, str], only: str) -> None:
+    """One file an API, and one for the records; or that of the API `only`."""
     known = requests_and_responses()
     OUT.mkdir(exist_ok=True)
-    for old in OUT.glob("*.json"):
-        old.unlink()
+    if not only:
+        for old in OUT.glob("*.json"):
+            old.unlink()
+        save(OUT / "offsets_records.json", {"kafka": version}, "records", records)
     for key, frames in sorted(frames_of(exchanges).items()):
         name = known[key]["request"].__name__.removesuffix("Request") if key in known else f"api_{key}"
-        save_api(name, {"kafka": version, "key": key, "api": name}, speakers, frames)
-    save(OUT / "offsets_records.json", {"kafka": version}, "records", records)
+        if only in ("", name):
+            save_api(name, {"kafka": version, "key": key, "api": name}, speakers, frames)
 
 
 def add(exchanges: list[Exchange], records: list[dict[str, object]], speakers: dict[str, str]) -> None:
@@ -167,4 +170,4 @@ def save(path: Path, head: dict[str, object], name: str, rows: list[dict[str, ob
 
 
 if __name__ == "__main__":
-    sys.exit(main(is_partial=sys.argv[1:] == ["classic"]))
+    sys.exit(main("".join(sys.argv[1:])))

@@ -19,6 +19,7 @@ from apportion.wire.messages import (
     create_partitions,
     create_topics,
     delete_groups,
+    delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
@@ -165,6 +166,15 @@ def grown(version: int, topic: bytes) -> Any:
     return create_partitions.CreatePartitionsRequest(topics=wanted, timeout_ms=5000, validate_only=True)
 
 
+def trimmed(version: int, topic: bytes) -> Any:
+    """One record gone in each version, and one of a partition that is not there."""
+    parts = tuple(
+        delete_records.DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in ((0, version + 1), (99, 1))
+    )
+    asked = (delete_records.DeleteRecordsTopic(name=NAME, partitions=parts),)
+    return delete_records.DeleteRecordsRequest(topics=asked, timeout_ms=5000)
+
+
 Body = Callable[[int, bytes], Any]
 BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
     lambda version, topic: api_versions.ApiVersionsRequest(client_software_name="apportion", client_software_version="0"),
@@ -186,6 +196,7 @@ BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
     lambda version, topic: list_groups.ListGroupsRequest(),
     lambda version, topic: delete_groups.DeleteGroupsRequest(groups_names=(GROUP, "nobody")),
     epochs,
+    trimmed,
     deleted,
 ]
 

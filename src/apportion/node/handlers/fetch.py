@@ -88,7 +88,7 @@ class Haul:
             partition_index=wanted.partition,
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.high_watermark,
-            log_start_offset=partition.log.start_offset,
+            log_start_offset=partition.start_offset,
             aborted_transactions=None,
             records=view,
         )

@@ -78,7 +78,7 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
     if timestamp_ms == LATEST:
         return partition.high_watermark, -1, LEADER_EPOCH
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-        return partition.log.start_offset, -1, LEADER_EPOCH
+        return partition.start_offset, -1, LEADER_EPOCH
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING):
         return NOWHERE
     if timestamp_ms == MAX_TIMESTAMP:

@@ -91,7 +91,7 @@ class Intake:
         base_offset = partition.append(bytearray(view), header, self._now.wall_ms) if repeated is None else repeated.base_offset
         self.mark = max(self.mark, partition.mark)
         return PartitionProduceResponse(
-            index=data.index, base_offset=base_offset, log_append_time_ms=-1, log_start_offset=partition.log.start_offset
+            index=data.index, base_offset=base_offset, log_append_time_ms=-1, log_start_offset=partition.start_offset
         )
 
     def _checked(self, partition: Partition, view: memoryview) -> BatchHeader:

@@ -1,0 +1,70 @@
+"""DeleteRecords: partitions begin later. Kafka Streams asks for it once it has read what it wrote to itself."""
+
+from collections.abc import Iterable
+
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Instant
+from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.partitions import Partition
+from apportion.store.disk import DiskError
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+ALL_VISIBLE = -1
+NOWHERE = -1
+
+
+def delete_records(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+    """The partitions begin where they were told to, or later if they did before. Of one named twice the last word counts."""
+    request: DeleteRecordsRequest = ask.request
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)
+    errand = Errand(broker)
+    topics = tuple(errand.done(name, partitions.values()) for name, partitions in wanted.items())
+    return Answer(DeleteRecordsResponse(topics=topics), errand.mark)
+
+
+class Errand:
+    """One request; `mark` is when all that it deletes is durably gone."""
+
+    __slots__ = ("_broker", "mark")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.mark = 0
+
+    def done(self, name: str, wanted: Iterable[DeleteRecordsPartition]) -> DeleteRecordsTopicResult:
+        """The answer for one topic, after its records are deleted or that was refused."""
+        return DeleteRecordsTopicResult(name=name, partitions=tuple(self._result(name, each) for each in wanted))
+
+    def _result(self, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        low, code = NOWHERE, Code.NONE
+        try:
+            partition = self._partition(name, wanted.partition_index)
+            low = partition.delete_before(partition.high_watermark if wanted.offset == ALL_VISIBLE else wanted.offset)
+            self.mark = max(self.mark, partition.mark)
+        except Refused as refused:
+            code = refused.code
+        except DiskError:
+            code = Code.KAFKA_STORAGE_ERROR
+        return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=low, error_code=code)
+
+    def _partition(self, name: str, index: int) -> Partition:
+        registry = self._broker.registry
+        if registry.is_internal(name):
+            raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} belongs to the broker")
+        partition = self._broker.partition_or_none(name, index)
+        if partition is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
+        if not registry.may_lose_records(name):
+            raise Refused(Code.POLICY_VIOLATION, f"the cleanup.policy of {name} does not delete")
+        return partition
+
+
+HANDLERS: dict[type, Handler] = {DeleteRecordsRequest: delete_records}
