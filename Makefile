@@ -50,8 +50,8 @@ lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 	@$(PIP_COMPILE) --output-file=requirements-node.lock tools/node.in
 
 clean: ## remove what builds and tests leave behind
-	rm -rf build dist bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target tests/kafka/target tests/kafka/*/target \
-		tests/compat/clients/node_modules \
+	rm -rf build dist bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target \
+		tests/compat/*/target tests/kafka/target tests/kafka/*/target tests/compat/clients/node_modules \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench tools -name __pycache__ -prune -exec rm -rf {} +
 

@@ -1,5 +1,6 @@
 """A broker in a process of its own, as users run it, for clients that others wrote."""
 
+import functools
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
 from tests.compat.java.jvm import Jvm, classpath_in
+from tests.compat.streams.program import Streams, streams_in
 
 KAFKA_POM = Path(__file__).parent.parent / "kafka" / "pom.xml"
 MODULE_SETTINGS = (
@@ -124,3 +126,24 @@ def mortal(java_members, tmp_path):
     jvm = Jvm(java_members, tmp_path, "mortal")
     yield jvm
     jvm.end()
+
+
+@pytest.fixture(scope="session")
+def streams_classpath(tmp_path_factory, lane_missing):
+    """A function: the classpath on which `Counters` of tests/compat/streams runs, by the release of Kafka Streams."""
+
+    def classpath(release):
+        try:
+            return streams_in(tmp_path_factory.mktemp("classes"), release)
+        except KafkaMissing as problem:
+            lane_missing(str(problem))
+
+    return functools.cache(classpath)
+
+
+@pytest.fixture(scope="module")
+def streams(streams_classpath, tmp_path_factory):
+    """A JVM for the instances of a whole module that need not die."""
+    program = Streams(streams_classpath("4.3.1"), tmp_path_factory.mktemp("streams"), "resident")
+    yield program
+    program.end()

@@ -32,14 +32,14 @@ ASSIGNORS = {
 }
 
 
-def classpath_in(directory):
-    """The classpath with the compiled `Members` and the jars that it needs. Raises KafkaMissing."""
+def classpath_in(directory, source=SOURCE, pom=POM):
+    """The classpath with the compiled `source` and the jars that it needs. Raises KafkaMissing."""
     compiler = Path(java_program()).with_name("javac")
     compiler = str(compiler) if compiler.exists() else shutil.which("javac")
     if not compiler:
         raise KafkaMissing("javac is neither beside java nor on the PATH (a JDK has it); it compiles the Java members.")
-    jars = f"{jars_of(POM).resolve()}/*"
-    done = subprocess.run([compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], capture_output=True, text=True)
+    jars = f"{jars_of(pom).resolve()}/*"
+    done = subprocess.run([compiler, "-cp", jars, "-d", str(directory), str(source)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return f"{directory}{os.pathsep}{jars}"
 
@@ -60,40 +60,18 @@ def dotted(options):
     return {name.replace("_", "."): value for name, value in options.items()}
 
 
-class Jvm:
-    """One process of Java; with it die all its members."""
+class Program:
+    """One process of Java, told and heard by lines of JSON; `actors` live in it, and die with it."""
 
-    def __init__(self, classpath, directory, name):
+    def __init__(self, command, directory, name):
         self.path = directory / f"{name}.jsonl"
         self.errors = directory / f"{name}.err"
         self.actors = []
-        command = [java_program(), *JVM, "-cp", classpath, "Members"]
         with self.path.open("wb") as out, self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=errors, text=True)
+            self.process = subprocess.Popen([java_program(), *command], stdin=subprocess.PIPE, stdout=out, stderr=errors, text=True)
 
-    def join(self, name, bootstrap, group, topics, config):
-        """A member that reads `topics` and commits after every poll."""
-        fixed = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": name, "auto.offset.reset": "earliest"}
-        fixed |= {"enable.auto.commit": "false"}
-        return self._actor(name, {"do": "join", "topics": topics, "config": fixed | config})
-
-    def produce(self, name, bootstrap, topic, count, pause_ms=0):
-        """A producer of `count` records, -1: until it is told to leave; `produced` is what it says at its end."""
-        fixed = {"bootstrap.servers": bootstrap, "client.id": name, "linger.ms": 1}
-        return self._actor(name, {"do": "produce", "topic": topic, "count": count, "pause_ms": pause_ms, "config": fixed})
-
-    def remove(self, name, bootstrap, group, instance):
-        """An admin that takes a static member out of its group, whether it is there or not."""
-        order = {"do": "remove", "group": group, "instance": instance, "config": {"bootstrap.servers": bootstrap}}
-        return self._actor(name, order)
-
-    def _actor(self, name, order):
-        actor = Actor(name, self.path, lambda: self._tell({"do": "leave", "name": name}))
-        self._tell({**order, "name": name})
-        self.actors.append(actor)
-        return actor
-
-    def _tell(self, order):
+    def tell(self, order):
+        """The order is on its way."""
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
 
@@ -113,3 +91,32 @@ class Jvm:
                 assert self.process.wait(timeout=30) == 0
             finally:
                 self.process.kill()
+
+
+class Jvm(Program):
+    """Members and producers of Kafka's own client."""
+
+    def __init__(self, classpath, directory, name):
+        super().__init__([*JVM, "-cp", classpath, "Members"], directory, name)
+
+    def join(self, name, bootstrap, group, topics, config):
+        """A member that reads `topics` and commits after every poll."""
+        fixed = {"bootstrap.servers": bootstrap, "group.id": group, "client.id": name, "auto.offset.reset": "earliest"}
+        fixed |= {"enable.auto.commit": "false"}
+        return self._actor(name, {"do": "join", "topics": topics, "config": fixed | config})
+
+    def produce(self, name, bootstrap, topic, count, pause_ms=0):
+        """A producer of `count` records, -1: until it is told to leave; `produced` is what it says at its end."""
+        fixed = {"bootstrap.servers": bootstrap, "client.id": name, "linger.ms": 1}
+        return self._actor(name, {"do": "produce", "topic": topic, "count": count, "pause_ms": pause_ms, "config": fixed})
+
+    def remove(self, name, bootstrap, group, instance):
+        """An admin that takes a static member out of its group, whether it is there or not."""
+        order = {"do": "remove", "group": group, "instance": instance, "config": {"bootstrap.servers": bootstrap}}
+        return self._actor(name, order)
+
+    def _actor(self, name, order):
+        actor = Actor(name, self.path, lambda: self.tell({"do": "leave", "name": name}))
+        self.tell({**order, "name": name})
+        self.actors.append(actor)
+        return actor

@@ -1,0 +1,225 @@
+"""One application with topics of its own on a broker: its instances, what it is fed, and where everything stands."""
+
+import itertools
+import random
+import threading
+from collections import Counter
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from apportion.client.cluster import Cluster
+from apportion.wire.codec import read
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from demo.flights import flights, message
+from tests.compat.java.story import until
+from tests.compat.streams.ledger import Ledger
+
+NUMBERS = itertools.count(1)
+VOCABULARY = ["rain", "wind", "sun", "snow", "hail", "fog", "dew", "frost", "storm", "cloud"]
+PAUSE_S = 0.004
+QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+
+
+def lines():
+    """Records for the splitter `words`, without end: (key, value, words)."""
+    chance = random.Random(1)
+    while True:
+        words = chance.choices(VOCABULARY, k=chance.randint(1, 6))
+        yield None, " ".join(words).encode(), words
+
+
+def departures():
+    """Records for the splitter `flights`: those of the demo, and of each its carrier and hour."""
+    for flight in flights():
+        yield *message(flight), [f"{flight['carrier']}|{flight['hour']}"]
+
+
+RECORDS = {"words": lines, "flights": departures}
+
+
+class Application:
+    """What is counted is in `ledger`; `group` is the application's id. sources, words: partitions of its source and in between."""
+
+    def __init__(self, bootstrap, splitter, *, sources=4, words=6):
+        number = next(NUMBERS)
+        self.bootstrap = bootstrap
+        self.group = f"counters{number}"
+        self.source, self.sink = f"{splitter}{number}", f"counted{number}"
+        self.between, self.changelog = f"{self.group}-words-repartition", f"{self.group}-counts-changelog"
+        self.tasks = [f"0_{each}" for each in range(sources)] + [f"1_{each}" for each in range(words)]
+        self.stateful = [task for task in self.tasks if task[0] == "1"]
+        self.instances = []
+        self.ledger = Ledger()
+        self._fixed = {"splitter": splitter, "source": self.source, "sink": self.sink, "partitions": words}
+        self._records = RECORDS[splitter]()
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none", **QUIET})
+        made = self._admin.create_topics([NewTopic(self.source, sources, 1), NewTopic(self.sink, 2, 1)])
+        for each in made.values():
+            each.result(20)
+
+    def start(self, program, name, directory, **config):
+        """An instance in that process, with its state under `directory`; num_standby_replicas=1 stands for that property."""
+        fixed = {"bootstrap.servers": self.bootstrap, "application.id": self.group, "client.id": f"{self.group}-{name}"}
+        more = {key.replace("_", "."): value for key, value in config.items()}
+        fixed |= {"state.dir": str(directory / name), "application.server": f"{name}:1"}
+        instance = program.start(f"{self.group} {name} {len(self.instances)}", self._fixed, fixed | more)
+        self.instances.append(instance)
+        return instance
+
+    def settled(self, *instances, standbys=0):
+        """These share all tasks: each is active once, and has that many copies elsewhere if it has a state. How long that took.
+
+        Nobody has more than one above another.
+        """
+
+        def shared():
+            if any(each.state != "RUNNING" for each in instances):
+                return False
+            sizes = [len(each.active) for each in instances]
+            if max(sizes) - min(sizes) > 1:
+                return False
+            active = [task for each in instances for task in each.active]
+            copies = [task for each in instances for task in each.standby]
+            apart = all(not set(each.active) & set(each.standby) for each in instances)
+            return sorted(active) == self.tasks and sorted(copies) == sorted(self.stateful * standbys) and apart
+
+        def shown():
+            return "\n".join(f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances)
+
+        return until(shared, lambda: f"{len(instances)} share the tasks of {self.group}:\n{shown()}")
+
+    def partitions_of(self, tasks):
+        """The (topic, partition) that these tasks read."""
+        return [(self.source if task.startswith("0_") else self.between, int(task[2:])) for task in tasks]
+
+    def feed(self, count):
+        """So many records more are in the source."""
+        with self.flow() as flow:
+            until(lambda: flow.sent >= count, f"{count} records are sent")
+
+    @contextmanager
+    def flow(self):
+        """Records come one by one from here to the end of the block, and all of them have arrived then."""
+        flow = Flow(self.bootstrap, self.source, self._records, self.ledger)
+        flow.start()
+        try:
+            yield flow
+        finally:
+            flow.stopping.set()
+            flow.join(60)
+        assert (flow.is_alive(), flow.failed) == (False, [])
+
+    def committed(self):
+        """{(topic, partition): offset} as the group has committed."""
+        asked = ConsumerGroupTopicPartitions(self.group)
+        found = self._admin.list_consumer_group_offsets([asked])[self.group].result(20)
+        return {(each.topic, each.partition): each.offset for each in found.topic_partitions if each.offset >= 0}
+
+    def bounds(self, topic):
+        """{(topic, partition): (start, end)} of its logs."""
+        with self._reader() as reader:
+            return {place: reader.get_watermark_offsets(TopicPartition(*place), 10) for place in self._places(topic)}
+
+    def spoken(self):
+        """The version of Kafka Streams' metadata in each member's subscription, by the beginning of its client id."""
+        cluster = Cluster(self.bootstrap)
+        try:
+            answer = cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group)
+        finally:
+            cluster.close()
+        found = {}
+        for member in answer.groups[0].members:
+            said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
+            found[member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]] = int.from_bytes(
+                said.user_data[:4], "big"
+            )
+        return found
+
+    def purged(self):
+        """All that was read in between has been deleted."""
+        until(lambda: all(start == end for start, end in self.bounds(self.between).values()), "what was read is deleted")
+        return True
+
+    def words_of(self, taken):
+        """The places of the words that came of these records: {(topic, partition): offsets}, of the source or from in between."""
+        places = {
+            place
+            for each in self.instances
+            for topic, partition, offset, place in each.took
+            if offset in taken.get((topic, partition), ())
+        }
+        return {f"{place}#{number}" for place in places for number in range(len(self.ledger.words_at(place)))} | places
+
+    def counted(self):
+        """Every word of every record has been counted and its count has come to the sink; what was counted, told by the ledger."""
+        with self._following(self.changelog) as changes, self._following(self.sink) as results:
+
+            def done():
+                for each in changes():
+                    self.ledger.changed(each.key().decode(), each.value().decode())
+                for each in results():
+                    self.ledger.came(each.key().decode(), int.from_bytes(each.value(), "big"))
+                return self.ledger.is_done
+
+            self.ledger.begin()
+            until(done, self.ledger.missing)
+        return self.ledger
+
+    @contextmanager
+    def _following(self, topic):
+        """A function that gives what has come into `topic` since its last call."""
+        with self._reader() as reader:
+            reader.assign([TopicPartition(*place, 0) for place in self._places(topic)])
+            yield lambda: reader.consume(1000, 0.05)
+
+    @contextmanager
+    def _reader(self):
+        reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "readers", "enable.auto.commit": False, **QUIET})
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def _places(self, topic):
+        return [(topic, each) for each in self._admin.list_topics(topic, 10).topics[topic].partitions]
+
+
+class Flow(threading.Thread):
+    """A producer of records until `stopping`; `sent` is how many the broker has acknowledged."""
+
+    def __init__(self, bootstrap, topic, records, ledger):
+        super().__init__(daemon=True)
+        self.stopping = threading.Event()
+        self.sent = 0
+        self.failed = []
+        self._topic, self._records, self._ledger = topic, records, ledger
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1, **QUIET})
+
+    def run(self):
+        for key, value, words in self._records:
+            self._producer.produce(
+                self._topic, value, key, on_delivery=lambda error, sent, words=words: self._told(error, sent, words)
+            )
+            self._producer.poll(0)
+            if self.stopping.wait(PAUSE_S):
+                break
+        self._producer.flush(30)
+
+    def _told(self, error, sent, words):
+        if error is not None:
+            self.failed.append(error)
+            return
+        self._ledger.fed(f"{sent.topic()}-{sent.partition()}@{sent.offset()}", words)
+        self.sent += 1
+
+
+def repeats(instances):
+    """{(topic, partition): the offsets that were taken more than once, in order}."""
+    taken = Counter((topic, partition, offset) for each in instances for topic, partition, offset, _ in each.took)
+    found = {}
+    for topic, partition, offset in sorted(place for place, times in taken.items() if times > 1):
+        found.setdefault((topic, partition), []).append(offset)
+    return found

@@ -1,0 +1,91 @@
+"""What was fed to an application, what it has counted, and the laws between the two.
+
+A count is "3 lines-0@17#2": the third of its word, made by word 2 of the record at offset 17 of lines-0. So the changelog of the
+store says of every single count what it came from, also after a crash.
+"""
+
+from collections import Counter, defaultdict
+
+
+class Ledger:
+    """Both sides of one application; it is written by a producer's thread and read by the test."""
+
+    def __init__(self):
+        self._fed = {}  # place of a record -> its words
+        self.begin()
+
+    def begin(self):
+        """Nothing was read of the application's results."""
+        self.changes = defaultdict(list)  # word -> (count, place of the word), in the order of the changelog
+        self.results = defaultdict(list)  # word -> counts, in the order of the sink
+
+    def fed(self, place, words):
+        """The record at that place has these words."""
+        self._fed[place] = words
+
+    def words_at(self, place):
+        """The words of the record at that place; none if it is no record of the source."""
+        return self._fed.get(place, ())
+
+    def changed(self, word, value):
+        """The changelog has that value."""
+        count, place = value.split(" ")
+        self.changes[word].append((int(count), place))
+
+    def came(self, word, count):
+        """The sink has that count."""
+        self.results[word].append(count)
+
+    @property
+    def wanted(self):
+        """{word: the places where it stands in the source}."""
+        wanted = defaultdict(set)
+        for place, words in list(self._fed.items()):
+            for number, word in enumerate(words):
+                wanted[word].add(f"{place}#{number}")
+        return dict(wanted)
+
+    @property
+    def is_done(self):
+        """Every word that was fed is counted, and the sink has the last count."""
+        return not self._uncounted() and all(
+            word in self.results and self.results[word][-1] == changes[-1][0] for word, changes in self.changes.items()
+        )
+
+    def missing(self):
+        """In words, what is not there yet."""
+        return f"all is counted: {sum(map(len, self._uncounted().values()))} of {len(self._fed)} records' words are not"
+
+    def _uncounted(self):
+        left = {word: places - {place for _, place in self.changes[word]} for word, places in self.wanted.items()}
+        return {word: places for word, places in left.items() if places}
+
+    @property
+    def counts(self):
+        """{word: its count}, as the changelog ends."""
+        return {word: changes[-1][0] for word, changes in self.changes.items()}
+
+    @property
+    def gaps(self):
+        """[(word, count before, count)] where a count is not one more than the one before it: something was forgotten."""
+        return [
+            (word, before, count)
+            for word, changes in self.changes.items()
+            for before, (count, _) in zip([0, *(count for count, _ in changes)], changes, strict=False)
+            if count != before + 1
+        ]
+
+    @property
+    def repeated(self):
+        """{place of a word: how many times more than once it was counted}."""
+        times = Counter(place for changes in self.changes.values() for _, place in changes)
+        return {place: count - 1 for place, count in times.items() if count > 1}
+
+    def agrees(self):
+        """Each count is the number of its words in the source, and of those that were counted again; nothing else was counted."""
+        wanted, again = self.wanted, self.repeated
+        assert self.gaps == []
+        assert {word: {place for _, place in changes} for word, changes in self.changes.items()} == wanted
+        assert self.counts == {word: len(places) + sum(again.get(place, 0) for place in places) for word, places in wanted.items()}
+        assert {word: counts[-1] for word, counts in self.results.items()} == self.counts
+        return True

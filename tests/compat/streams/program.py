@@ -1,0 +1,116 @@
+"""Instances of Kafka Streams applications: one JVM holds as many as it is told to, and each tells what happens to it.
+
+It decides how `Counters.java` is compiled, started and spoken to, with either release, and refuses to know what is right to count.
+"""
+
+import os
+from pathlib import Path
+
+from tests.compat.java.jvm import Program, classpath_in
+from tests.compat.java.story import Actor, until
+
+HERE = Path(__file__).parent
+POMS = {"4.3.1": HERE / "pom.xml", "3.9.1": HERE / "pom-3.9.xml"}
+LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=" + os.environ.get("APPORTION_COMPAT_LOG", "warn")
+JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", LOG_LEVEL)
+
+QUICK = {  # the defaults of an application suit a data centre
+    "session.timeout.ms": 6000,
+    "heartbeat.interval.ms": 300,
+    "commit.interval.ms": 200,
+    "poll.ms": 50,
+    "probing.rebalance.interval.ms": 60_000,  # the least it may be
+    "repartition.purge.interval.ms": 500,
+    "statestore.cache.max.bytes": 0,  # every count is told
+    "metadata.max.age.ms": 1000,
+    "retry.backoff.ms": 50,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 200,
+    "fetch.max.wait.ms": 100,
+    "auto.offset.reset": "earliest",
+}
+EXPECTED = (
+    "Processing exception handler is not enabled for the GlobalThread",
+    "Using an OS temp directory in the state.dir property",
+    "=UNKNOWN_TOPIC_OR_PARTITION}",  # a topic in between, before the leader has made it
+    "The following subscribed topics are not assigned to any members",  # while what was revoked changes hands
+    "There is not enough available capacity",  # for copies, while there is one instance
+    "Unable to acquire lock while closing the state store",  # two threads of one instance
+    "The eager rebalancing protocol is deprecated",
+)
+LEAVES = {"internal_leave_group_on_close": "true"}
+"""For releases before 4.2, whose `close` cannot say that a member leaves, so that its group waits for its session."""
+
+
+def streams_in(directory, release):
+    """The classpath with the program compiled against that release of Kafka Streams. Raises KafkaMissing."""
+    return classpath_in(directory, HERE / "Counters.java", POMS[release])
+
+
+class Streams(Program):
+    """One process with instances of applications."""
+
+    def __init__(self, classpath, directory, name):
+        super().__init__([*JVM, "-cp", classpath, "Counters"], directory, name)
+        self._heard = 0
+
+    def start(self, name, fixed, config):
+        """An instance. fixed: the rest of the order, as `Counters.java` says."""
+        instance = Instance(name, self)
+        self.tell({"do": "start", "name": name, **fixed, "config": QUICK | config})
+        self.actors.append(instance)
+        return instance
+
+    def complaints(self):
+        """What Kafka's code has warned of since the last call, but for what it says on any broker."""
+        lines = self.errors.read_text().splitlines()
+        new, self._heard = lines[self._heard :], len(lines)
+        return [line for line in new if not any(known in line for known in EXPECTED)]
+
+
+class Instance(Actor):
+    """One instance of an application, as it tells of itself."""
+
+    def __init__(self, name, program):
+        super().__init__(name, program.path, lambda: self.close(leave=True))
+        self.program = program
+
+    @property
+    def state(self):
+        """RUNNING, REBALANCING, ...; "" before the first."""
+        return next((each["is"] for each in reversed(self.told("state"))), "")
+
+    @property
+    def threads(self):
+        """{thread: state, active, standby}, as told last."""
+        return next((each["threads"] for each in reversed(self.told("tasks"))), {})
+
+    @property
+    def active(self):
+        """The tasks that it works on, in order."""
+        return sorted(task for thread in self.threads.values() for task in thread["active"])
+
+    @property
+    def standby(self):
+        """The tasks of which it keeps a copy, in order."""
+        return sorted(task for thread in self.threads.values() for task in thread["standby"])
+
+    @property
+    def took(self):
+        """(topic, partition, offset, place) of each record that it began to process, in order."""
+        return [(each["topic"], each["partition"], each["offset"], each["place"]) for each in self.told("took")]
+
+    def close(self, *, leave):
+        """It ends in order; with `leave` its members leave their group, else that finds out by a timeout."""
+        self.program.tell({"do": "close", "name": self.name, "leave": leave})
+
+    def report(self):
+        """{host: active, standby}: the partitions of each instance, as the leader has told this one."""
+        before = len(self.told("report"))
+        self.program.tell({"do": "report", "name": self.name})
+        until(lambda: len(self.told("report")) > before, f"{self.name} reports")
+        return self.told("report")[-1]["hosts"]
+
+    def crashed(self):
+        """Its process was killed just now."""
+        self._crash = [{"name": self.name, "event": "crashed"}]

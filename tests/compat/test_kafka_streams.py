@@ -1,0 +1,113 @@
+"""Real applications of Kafka Streams: instances that come, die and return while they count, and counts that are right."""
+
+import pytest
+
+from tests.compat.java.story import until
+from tests.compat.streams.application import Application, repeats
+from tests.compat.streams.program import LEAVES, Streams
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
+
+
+@pytest.fixture
+def launch(streams_classpath, tmp_path):
+    """A function: a JVM of that name, which may crash, for instances of that release."""
+    programs = []
+
+    def program(name, release="4.3.1"):
+        programs.append(Streams(streams_classpath(release), tmp_path, name))
+        return programs[-1]
+
+    yield program
+    for each in programs:
+        each.end()
+
+
+@pytest.mark.parametrize(
+    ("splitter", "config", "standbys"),
+    [("words", {}, 0), ("flights", {"num_stream_threads": 2, "num_standby_replicas": 1}, 1)],
+    ids=["words", "flights-on-two-threads-with-standbys"],
+)
+def test_counts_are_right_through_growth_a_crash_and_a_return(bootstrap, streams, launch, tmp_path, splitter, config, standbys):
+    application = Application(bootstrap, splitter)
+
+    def start(program, name):
+        return application.start(program, name, tmp_path, **config)
+
+    with application.flow():
+        one = start(streams, "one")
+        application.settled(one)
+        first_life = launch("first life")
+        two, three = start(streams, "two"), start(first_life, "three")
+        application.settled(one, two, three, standbys=standbys)
+        taken = len(three.took)
+        until(lambda: len(three.took) > taken + 50, "the third works")
+        lost = application.partitions_of(three.active)
+        first_life.crash()
+        committed = application.committed()
+        application.settled(one, two, standbys=standbys)
+        second_life = launch("second life")
+        again = start(second_life, "three")
+        application.settled(one, two, again, standbys=standbys)
+
+    ledger = application.counted()
+    assert ledger.agrees()
+    replayed = repeats(application.instances)
+    assert set(replayed) <= set(lost), "who lives hands over what it has done"
+    assert replayed == {place: list(range(committed.get(place, 0), taken[-1] + 1)) for place, taken in replayed.items()}
+    assert set(ledger.repeated) <= application.words_of(replayed), "nothing else is counted twice"
+    assert application.purged()
+    assert [sorted(each.report()) for each in (one, two, again)] == [["one:1", "three:1", "two:1"]] * 3
+    for each in (one, two, again):
+        each.leave()
+    assert [program.complaints() for program in (streams, first_life, second_life)] == [[], [], []]
+
+
+def test_counts_are_exact_when_the_broker_is_killed_twice(broker, streams, tmp_path):
+    application = Application(broker.bootstrap, "words")
+    with application.flow() as flow:
+        both = [application.start(streams, name, tmp_path, session_timeout_ms=30_000) for name in ("one", "two")]
+        application.settled(*both)
+        for _ in range(2):
+            broker.kill()
+            broker.start()
+            sent = flow.sent
+            until(lambda sent=sent: flow.sent > sent + 50, "records come again")
+            application.settled(*both)
+    ledger = application.counted()
+    assert ledger.agrees()
+    assert (ledger.repeated, repeats(both)) == ({}, {})
+    assert application.purged()
+    for each in both:
+        each.leave()
+    assert streams.complaints() != [], "they have seen it die"
+
+
+def test_an_application_of_1_1_is_rolled_to_3_9_and_to_4_3_while_it_counts(bootstrap, streams, launch, tmp_path):
+    application = Application(bootstrap, "words")
+    older = launch("older", "3.9.1")
+    running = {}
+
+    def roll(program, config):
+        """Each instance is replaced; which versions of the metadata they have spoken, and how many were counted meanwhile."""
+        spoken = []
+        for name in ("one", "two"):
+            if name in running:
+                running[name].leave()
+            running[name] = application.start(program, name, tmp_path, **config)
+            application.settled(*running.values())
+            spoken.append(application.spoken())
+        return spoken
+
+    with application.flow():
+        assert roll(older, {**LEAVES, "upgrade_from": "1.1"})[-1] == {"one": 2, "two": 2}
+        assert roll(older, LEAVES) == [{"one": 11, "two": 2}, {"one": 11, "two": 11}]
+        assert roll(streams, {}) == [{"one": 11, "two": 11}] * 2
+
+    ledger = application.counted()
+    assert ledger.agrees()
+    assert (ledger.repeated, repeats(application.instances)) == ({}, {})
+    assert application.purged()
+    for each in running.values():
+        each.leave()
+    assert [program.complaints() for program in (older, streams)] == [[], []]
