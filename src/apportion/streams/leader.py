@@ -1,0 +1,242 @@
+"""What the leader of a Streams group does in one rebalance: versions, topics, tasks, who has them, and what each consumer is told.
+
+A generator: what it must ask the cluster it yields (`questions.py`), and goes on with the answer. It never raises for what a
+member said or a topic lacks: then everybody is given nothing and the reason. A task that somebody else still holds is withheld
+whole, and the consumer that waits for it rejoins at once (KIP-429); the plan itself does not depend on that.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apportion.errors import Refused, Unanswerable
+from apportion.streams.census import Consumer, Numbers, Process, crew_of, lags, numbered, processes_of, task_arrays
+from apportion.streams.crew import Crew, Longs, Policy, Shares, Tasks
+from apportion.streams.probing import Ruling, Spoken, rule
+from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics, Question
+from apportion.streams.releases import Manners
+from apportion.streams.task_assignors import TASK_ASSIGNORS
+from apportion.streams.threads import Roles, Work, spread
+from apportion.streams.topology import MissingSources, Topology, TopologyRefused
+from apportion.streams.words import LATEST, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo
+from apportion.topics import TopicPartition
+
+Asking = Generator[Question, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Who leads, and how. member: the leader's own id. latest, manners: of its release. assignor: a name in TASK_ASSIGNORS.
+
+    probing_interval_ms: how long until the group looks again whether warm-ups have caught up.
+    """
+
+    member: str
+    topology: Topology
+    latest: int = LATEST
+    manners: Manners = Manners.SHARES
+    assignor: str = "highavailability"
+    policy: Policy = field(default_factory=Policy)
+    probing_interval_ms: int = 600_000
+
+
+class Share(NamedTuple):
+    """What one consumer is given: partitions in order of topic and number, and what it is told of them."""
+
+    partitions: tuple[TopicPartition, ...]
+    info: AssignmentInfo
+
+
+class Plan(NamedTuple):
+    """What everybody is given, by member id. unfinished: see `Ruling`. notes: what a person should know, one sentence each."""
+
+    shares: dict[str, Share]
+    unfinished: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wall_ms: int) -> Generator[Question, Any, Plan]:
+    """The plan of one rebalance. exist: the partitions of the topics that exist. said: what each consumer told, by member id."""
+    versions = {member: Spoken(consumer.info.used, consumer.info.supported) for member, consumer in said.items()}
+    try:
+        ruling = rule(versions, mine.latest, mine.manners)
+    except Refused as refused:
+        return _failed(said, min(spoken.used for spoken in versions.values()), AssignorError.ASSIGNMENT_ERROR, refused.why)
+    for member, consumer in sorted(said.items()):
+        if isinstance(consumer.info, SubscriptionInfo) and consumer.info.error == AssignorError.SHUTDOWN_REQUESTED:
+            why = f"{member} asks all instances to shut down"
+            return _failed(said, ruling.spoken.used, AssignorError.SHUTDOWN_REQUESTED, why)
+    try:
+        numbers = yield from _tasks(mine.topology, exist)
+    except MissingSources as missing:
+        return _failed(said, ruling.spoken.used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why)
+    except TopologyRefused as refused:
+        return _failed(said, ruling.spoken.used, AssignorError.ASSIGNMENT_ERROR, refused.why)
+    present = {member: consumer for member, consumer in said.items() if member not in ruling.empty}
+    end, notes = yield from _ends(numbers, mine.topology)
+    processes = processes_of(present)
+    tasks = task_arrays(numbers, np.zeros(len(numbers.tasks), np.int64) if end is None else end)
+    crew = crew_of(processes, present, numbers, tasks.end)
+    shares = TASK_ASSIGNORS["fallback" if end is None else mine.assignor](tasks, crew, mine.policy)
+    told = _told(_Group(processes, present, numbers, tasks, crew), shares, ruling)
+    if shares.probes:
+        _probe(told, processes, mine, wall_ms)
+    nothing = AssignmentInfo(ruling.spoken_to_future.used, ruling.spoken_to_future.supported)
+    return Plan(told | {member: Share((), nothing) for member in ruling.empty}, ruling.unfinished, notes)
+
+
+def _failed(said: Mapping[str, Consumer], used: int, error: AssignorError, why: str) -> Plan:
+    """Everybody is given nothing, in a version that all can read; versions below 4 cannot say why."""
+    used = max(1, min(used, LATEST))
+    info = AssignmentInfo(used, used if used >= 3 else -1, error=error)
+    return Plan({member: Share((), info) for member in said}, notes=(f"nobody gets anything: {why}",))
+
+
+def _tasks(topology: Topology, exist: Mapping[str, int]) -> Generator[Question, Any, Numbers]:
+    """The tasks, with their internal topics made. Refused as by `partition_counts`, or if a topic has other partitions."""
+    counts = topology.partition_counts(exist)
+    wanted = topology.internal_topics(counts)
+    if wanted:
+        try:
+            there = yield MakeTopics(wanted)
+        except Unanswerable as problem:
+            raise TopologyRefused(f"the internal topics could not be made: {problem}") from problem
+        for topic in wanted:
+            if there[topic.name] != topic.partitions:
+                why = f"internal topic {topic.name} has {there[topic.name]} partitions and should have {topic.partitions}"
+                raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
+    return numbered(topology.tasks(counts))
+
+
+def _ends(numbers: Numbers, topology: Topology) -> Generator[Question, Any, tuple[Longs | None, tuple[str, ...]]]:
+    """The sum of the ends of each task's changelogs; None, and a note, where the cluster does not tell.
+
+    Of a source that serves as a changelog only what the group has committed counts: beyond that there is no state yet.
+    """
+    read = dict.fromkeys(topology.source_topics)
+    own = tuple(place for task in numbers.tasks for place in task.changelogs if place.topic not in read)
+    shared = tuple(place for task in numbers.tasks for place in task.changelogs if place.topic in read)
+    ends: dict[TopicPartition, int] = {}
+    try:
+        if own:
+            ends |= yield EndOffsets(own)
+        if shared:
+            ends |= yield CommittedOffsets(shared)
+    except Unanswerable as problem:
+        return None, (f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",)
+    return np.array([sum(ends[place] for place in task.changelogs) for task in numbers.tasks], np.int64), ()
+
+
+class _Group(NamedTuple):
+    """All that is known before anybody is given anything."""
+
+    processes: Sequence[Process]
+    said: Mapping[str, Consumer]
+    numbers: Numbers
+    tasks: Tasks
+    crew: Crew
+
+
+def _told(group: _Group, shares: Shares, ruling: Ruling) -> dict[str, Share]:
+    """What every consumer is told, without probing."""
+    owners = _owners(group)
+    active_hosts, standby_hosts = _hosts(group, shares)
+    spoken = ruling.spoken
+    template = AssignmentInfo(spoken.used, spoken.supported, active_hosts=active_hosts, standby_hosts=standby_hosts)
+    told = {}
+    for number, process in enumerate(group.processes):
+        roles = spread(process.consumers, _work(group, number, shares))
+        for member in process.consumers:
+            told[member] = _share(group, roles[member], _Holder(member, number, owners), template)
+    return told
+
+
+class _Holder(NamedTuple):
+    """A consumer that is given something. owners: of tasks that somebody holds: all who do, by number."""
+
+    member: str
+    process: int
+    owners: Mapping[int, tuple[str, ...]]
+
+    def waits_for(self, task: int) -> bool:
+        """Whether somebody else still holds the task, so that it cannot be given yet (guard: withheld)."""
+        return any(owner != self.member for owner in self.owners.get(task, ()))
+
+
+def _owners(group: _Group) -> dict[int, tuple[str, ...]]:
+    owners: dict[int, tuple[str, ...]] = {}
+    for member, consumer in sorted(group.said.items()):
+        for place in consumer.owned:
+            task = group.numbers.of_partition.get(place)
+            if task is not None and member not in owners.get(task, ()):
+                owners[task] = (*owners.get(task, ()), member)
+    return owners
+
+
+def _work(group: _Group, number: int, shares: Shares) -> Work:
+    """The tasks of one process, and what each of its consumers says to have, with the least lag first."""
+    active = np.flatnonzero(shares.active == number)
+    stateful = group.tasks.stateful[active]
+    copies = np.concatenate((shares.standby, shares.warmup))
+    standby = np.sort(copies[copies[:, 0] == number, 1])
+    had: dict[str, list[int]] = {}
+    for member in group.processes[number].consumers:
+        info = group.said[member].info
+        sums = info.offset_sums.items() if isinstance(info, SubscriptionInfo) else ()
+        rows = np.array([(task, sum_) for id_, sum_ in sums if (task := group.numbers.of_task.get(id_)) is not None], np.int64)
+        tasks, sums_ = rows.reshape(-1, 2).T
+        had[member] = tasks[np.lexsort((tasks, lags(sums_, group.tasks.end[tasks])))].tolist()
+    return Work(active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), had)
+
+
+def _share(group: _Group, roles: Roles, holder: _Holder, template: AssignmentInfo) -> Share:
+    """What one consumer gets. Of what it must wait for it keeps the state, as a standby, if it has it."""
+    tasks = group.numbers.tasks
+    withheld = [task for task in roles.active if holder.waits_for(task)]
+    places = sorted((place, tasks[task].id) for task in roles.active if not holder.waits_for(task) for place in tasks[task].sources)
+    kept = [task for task in withheld if group.tasks.stateful[task] and _is_standby(group.crew, holder.process, task)]
+    info = replace(
+        template,
+        active=tuple(id_ for _, id_ in places),
+        standby={tasks[task].id: tasks[task].sources for task in sorted((*roles.standby, *kept))},
+        next_rebalance_ms=0 if withheld else None,
+    )
+    return Share(tuple(place for place, _ in places), info)
+
+
+def _is_standby(crew: Crew, process: int, task: int) -> bool:
+    """Whether the process has some of the task's state and does not run it."""
+    start, stop = np.searchsorted(crew.process, (process, process + 1))
+    row = start + int(np.searchsorted(crew.task[start:stop], task))
+    return bool(row < stop and crew.task[row] == task and not crew.active[row])
+
+
+Hosts = dict[HostInfo, tuple[TopicPartition, ...]]
+
+
+def _hosts(group: _Group, shares: Shares) -> tuple[Hosts, Hosts]:
+    """Which source partitions are active, and which standby, at each process that answers queries."""
+    active: dict[HostInfo, list[TopicPartition]] = {process.host: [] for process in group.processes if process.host}
+    standby: dict[HostInfo, list[TopicPartition]] = {host: [] for host in active}
+    for task, owner in enumerate(shares.active.tolist()):
+        if (host := group.processes[owner].host) is not None:
+            active[host] += group.numbers.tasks[task].sources
+    for owner, task in (*shares.standby.tolist(), *shares.warmup.tolist()):
+        if (host := group.processes[owner].host) is not None:
+            standby[host] += group.numbers.tasks[task].sources
+    return _in_order(active), _in_order(standby)
+
+
+def _in_order(hosts: Mapping[HostInfo, list[TopicPartition]]) -> Hosts:
+    return {host: tuple(sorted(places)) for host, places in sorted(hosts.items())}
+
+
+def _probe(told: dict[str, Share], processes: Sequence[Process], mine: Lead, wall_ms: int) -> None:
+    """One consumer of the leader's process looks again after a while, unless one of them rejoins at once anyway."""
+    own = next((process.consumers for process in processes if mine.member in process.consumers), ())
+    if own and all(told[member].info.next_rebalance_ms is None for member in own):
+        first = told[own[0]]
+        at_ms = wall_ms + mine.probing_interval_ms
+        told[own[0]] = first._replace(info=replace(first.info, next_rebalance_ms=at_ms))

@@ -1,0 +1,221 @@
+"""What a leader tells everybody, and what it asks before."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.errors import Unanswerable
+from apportion.streams.census import Consumer
+from apportion.streams.crew import Policy
+from apportion.streams.leader import Lead, Plan, Share, lead
+from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
+from apportion.streams.releases import Manners
+from apportion.streams.topology import topology_of
+from apportion.streams.words import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    AssignmentInfo,
+    AssignorError,
+    FutureInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
+from apportion.topics import TopicPartition
+
+WORDS = topology_of(
+    [
+        {"sources": ["lines"], "repartition_sinks": ["g-words"]},
+        {"repartition_sources": ["g-words"], "changelogs": ["g-counts-changelog"]},
+    ]
+)
+LINES = topology_of([{"sources": ["lines"]}])
+STATE = topology_of([{"sources": ["lines"], "changelogs": ["g-changelog"]}])
+
+
+def told(process, version=11, owned=(), sums=None, **rest):
+    info = SubscriptionInfo(version, version if version > 2 else -1, process.encode().rjust(16), offset_sums=sums or {}, **rest)
+    return Consumer(info, tuple(TopicPartition("lines", number) for number in owned))
+
+
+def decided(plan, *, made=None, ends=None, asked=None):
+    """The plan; `made` is what topics are found to have, `ends` says offsets: None: nobody answers."""
+    answer = None
+    try:
+        while True:
+            question = plan.throw(Unanswerable("no broker")) if answer is Unanswerable else plan.send(answer)
+            if asked is not None:
+                asked.append(question)
+            match question:
+                case MakeTopics(topics):
+                    answer = {topic.name: topic.partitions for topic in topics} | (made or {})
+                case EndOffsets(places) | CommittedOffsets(places):
+                    answer = Unanswerable if ends is None else {place: ends.get(place, 0) for place in places}
+    except StopIteration as end:
+        return end.value
+
+
+def leads(topology, said, *, exist=None, member="a", wall_ms=1_000, settings=None, **known):
+    mine = Lead(member=member, topology=topology, **(settings or {}))
+    return decided(lead(mine, exist or {"lines": 4}, said, wall_ms), **known)
+
+
+def lines(*numbers):
+    return tuple(TopicPartition("lines", number) for number in numbers)
+
+
+def tasks(*numbers):
+    return tuple(TaskId(0, number) for number in numbers)
+
+
+def test_a_lone_member_is_told_the_task_of_each_of_its_partitions():
+    assert leads(LINES, {"a": told("a")}) == Plan({"a": Share(lines(0, 1, 2, 3), AssignmentInfo(11, 11, tasks(0, 1, 2, 3)))})
+
+
+def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need():
+    asked = []
+    leads(WORDS, {"a": told("a")}, ends={}, asked=asked)
+    made, ends = asked
+    assert [(topic.name, topic.partitions) for topic in made.topics] == [("g-counts-changelog", 4), ("g-words", 4)]
+    assert ends == EndOffsets(tuple(TopicPartition("g-counts-changelog", number) for number in range(4)))
+    asked.clear()
+    leads(LINES, {"a": told("a")}, asked=asked)
+    assert asked == []
+
+
+def test_of_a_source_that_serves_as_a_changelog_it_asks_what_is_committed():
+    asked = []
+    leads(topology_of([{"sources": ["lines"], "changelogs": ["lines"]}]), {"a": told("a")}, ends={}, asked=asked)
+    assert asked == [CommittedOffsets(lines(0, 1, 2, 3))]
+
+
+def test_a_task_with_two_sources_is_named_for_each_of_its_partitions():
+    both = topology_of([{"sources": ["lines", "other"]}])
+    plan = leads(both, {"a": told("a")}, exist={"lines": 2, "other": 1})
+    assert plan.shares["a"] == Share(
+        (*lines(0, 1), TopicPartition("other", 0)), AssignmentInfo(11, 11, (TaskId(0, 0), TaskId(0, 1), TaskId(0, 0)))
+    )
+
+
+def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once():
+    plan = leads(LINES, {"a": told("a", owned=(0, 1, 2, 3)), "b": told("b")})
+    assert len(plan.shares["a"].partitions) == 2
+    assert plan.shares["b"] == Share((), AssignmentInfo(11, 11, next_rebalance_ms=0))
+    assert plan.shares["a"].info.next_rebalance_ms is None
+
+
+def test_eager_members_own_nothing_so_that_nothing_is_withheld():
+    plan = leads(LINES, {"a": told("a", version=2), "b": told("b", version=2)})
+    assert sorted(place for share in plan.shares.values() for place in share.partitions) == list(lines(0, 1, 2, 3))
+    assert {share.info.used for share in plan.shares.values()} == {2}
+
+
+def test_the_state_of_what_is_withheld_is_kept_as_a_standby():
+    ends = {TopicPartition("g-changelog", number): 100 for number in range(4)}
+    said = {"a": told("a", owned=(0, 1, 2, 3)), "b": told("b", sums={TaskId(0, number): 100 for number in range(4)})}
+    plan = leads(STATE, said, ends=ends)
+    assert set(plan.shares["b"].info.standby) == set(tasks(0, 1, 2, 3)) - set(plan.shares["a"].info.active)
+    assert plan.shares["b"].info.next_rebalance_ms == 0
+
+
+def test_hosts_hear_where_partitions_are_active_and_standby():
+    said = {"a": told("a", endpoint="one:1"), "b": told("b", endpoint="two:2"), "c": told("c", endpoint="nonsense")}
+    plan = leads(STATE, said, ends={}, settings={"policy": Policy(standbys=1)})
+    info = plan.shares["a"].info
+    assert list(info.active_hosts) == list(info.standby_hosts) == [HostInfo("one", 1), HostInfo("two", 2)]
+    assert all(share.info.active_hosts == info.active_hosts for share in plan.shares.values())
+
+
+def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again():
+    said = {"a": told("a", sums=dict.fromkeys(tasks(0, 1, 2, 3), RUNNING)), "b": told("b", sums={TaskId(0, 0): OFFSET_UNKNOWN})}
+    plan = leads(STATE, said, ends=None)
+    assert plan.shares["a"] == Share(
+        lines(0, 1, 2, 3), AssignmentInfo(11, 11, tasks(0, 1, 2, 3), next_rebalance_ms=1_000 + 600_000)
+    )
+    assert plan.notes == ("everybody keeps what it has, as the ends of changelogs are unknown: no broker",)
+
+
+@pytest.mark.parametrize(
+    ("topology", "exist", "made", "error", "why"),
+    [
+        (WORDS, {"other": 1}, {}, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, "source topics are missing: lines"),
+        (WORDS, {"lines": 4, "g-words": 9}, {}, AssignorError.ASSIGNMENT_ERROR, "g-words has 9 partitions and should have 4"),
+        (WORDS, {"lines": 4}, {"g-words": 3}, AssignorError.ASSIGNMENT_ERROR, "g-words has 3 partitions and should have 4"),
+        (
+            topology_of([{"sources": ["lines", "x"], "copartition": [["lines", "x"]]}]),
+            {"lines": 4, "x": 2},
+            {},
+            AssignorError.ASSIGNMENT_ERROR,
+            "must have equally many partitions: lines has 4, x has 2",
+        ),
+    ],
+)
+def test_topics_that_do_not_fit_give_everybody_nothing_and_the_reason(topology, exist, made, error, why):
+    plan = leads(topology, {"a": told("a"), "b": told("b", version=9)}, exist=exist, made=made)
+    assert plan.shares == dict.fromkeys("ab", Share((), AssignmentInfo(9, 9, error=error)))
+    assert plan.notes[0].startswith("nobody gets anything: ")
+    assert why in plan.notes[0]
+
+
+def test_one_that_asks_for_a_shutdown_is_heard_by_all():
+    plan = leads(LINES, {"a": told("a"), "b": told("b", error=AssignorError.SHUTDOWN_REQUESTED)})
+    assert plan.shares == dict.fromkeys("ab", Share((), AssignmentInfo(11, 11, error=AssignorError.SHUTDOWN_REQUESTED)))
+
+
+def test_members_from_the_future_get_tasks_as_one_process():
+    said = {"a": told("a"), "x": Consumer(FutureInfo(12, 12)), "y": Consumer(FutureInfo(12, 12))}
+    plan = leads(LINES, said)
+    assert sorted(place for share in plan.shares.values() for place in share.partitions) == list(lines(0, 1, 2, 3))
+    assert {(share.info.used, share.info.supported) for share in plan.shares.values()} == {(11, 11)}
+
+
+def test_in_the_manners_of_kip_268_they_get_nothing_and_the_leaders_version():
+    said = {"a": told("a", version=3), "x": Consumer(FutureInfo(12, 12))}
+    plan = leads(LINES, said, settings={"latest": 3, "manners": Manners.PROBES})
+    assert plan.shares == {
+        "a": Share(lines(0, 1, 2, 3), AssignmentInfo(3, 3, tasks(0, 1, 2, 3))),
+        "x": Share((), AssignmentInfo(3, 3)),
+    }
+
+
+def test_who_cannot_be_led_together_is_told_of_an_error_in_the_oldest_version():
+    plan = leads(LINES, {"a": told("a", version=2), "x": Consumer(FutureInfo(12, 12))})
+    assert plan.shares == dict.fromkeys("ax", Share((), AssignmentInfo(2, error=AssignorError.ASSIGNMENT_ERROR)))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sets(st.integers(0, 5)), st.dictionaries(st.integers(0, 5), st.integers(-3, 200))),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(0, 2),
+)
+def test_whatever_members_say_no_task_is_given_twice_nor_while_another_owns_it(members, standbys):
+    said, free = {}, set(range(6))
+    for number, (process, owns, sums) in enumerate(members):
+        owned, free = sorted(owns & free), free - owns
+        said[f"m{number}"] = told(f"p{process}", owned=owned, sums={TaskId(0, task): sum_ for task, sum_ in sums.items()})
+    ends = {TopicPartition("g-changelog", number): 100 for number in range(6)}
+    plan = leads(
+        STATE, said, exist={"lines": 6}, ends=ends, member="m0", settings={"policy": Policy(standbys=standbys, acceptable_lag=10)}
+    )
+    given_to = {}
+    for member, share in plan.shares.items():
+        for place in share.partitions:
+            assert place not in given_to
+            given_to[place] = member
+        assert len(share.partitions) == len(share.info.active)
+    for member, consumer in said.items():
+        for place in consumer.owned:
+            assert given_to.get(place, member) == member
+    withheld = [place for place in lines(*range(6)) if place not in given_to]
+    assert bool(withheld) == any(share.info.next_rebalance_ms == 0 for share in plan.shares.values())
+    for process in {consumer.info.process_id for consumer in said.values()}:
+        roles = [
+            task
+            for member, consumer in said.items()
+            if consumer.info.process_id == process
+            for task in (*dict.fromkeys(plan.shares[member].info.active), *plan.shares[member].info.standby)
+        ]
+        assert len(roles) == len(set(roles))
