@@ -151,9 +151,14 @@ class GroupWorld:
                     actor.failed = f"{code.name}: {why}"
                 case Left():
                     actor.left, actor.uses = action, ()
+                case _:
+                    self.heed(actor, action)
         if isinstance(event, Answered) and isinstance(event.response, JoinGroupResponse):
             actor.forgotten = False
         self.check()
+
+    def heed(self, actor, action):
+        """What only some members want; the others' notes are heard by nobody."""
 
     def adopts(self, actor):
         """The owner does what it is asked for."""
@@ -179,11 +184,15 @@ class GroupWorld:
         actor, what, request_id = self.mail.pop(index % len(self.mail))
         if what == "ask":
             self.ask(actor, request_id)
-        elif isinstance(what, LookUp):
-            seen = tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in self.topics() if topic.name in what.names)
-            self.tell(actor, Known(request_id, seen))
         else:
-            self.tell(actor, what)
+            self.tell(actor, self.answer(what))
+
+    def answer(self, what):
+        """What comes back, if the mail is a question to the cluster; else the mail."""
+        return Known(what.request_id, self.seen(what.names)) if isinstance(what, LookUp) else what
+
+    def seen(self, names):
+        return tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in self.topics() if topic.name in names)
 
     def deliver_to(self, actor):
         """The oldest message from or to the member."""
@@ -244,8 +253,9 @@ class GroupWorld:
                 self.mono_ms = until_ms
                 return
 
-    def grow(self, topic):
-        self.sizes[topic] += 1
+    def grow(self, topic, partitions=None):
+        """The topic has one partition more, or so many."""
+        self.sizes[topic] = partitions or self.sizes[topic] + 1
         self.perform(self.shard.step(TopicsChanged(self.topics()), self.now))
 
     # what holds
@@ -282,5 +292,9 @@ class GroupWorld:
         if self.mail or any(view.state is not State.STABLE for view in views):
             return False
         held = sorted(partition for view in views for partition in view.owned)
-        wanted = [(topic.id, number) for topic in self.topics() for number in range(topic.partitions)]
+        wanted = [(topic.id, number) for topic in self.wanted() for number in range(topic.partitions)]
         return held == (sorted(wanted) if views else [])
+
+    def wanted(self):
+        """The topics that somebody has to hold."""
+        return self.topics()

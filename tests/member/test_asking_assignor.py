@@ -41,6 +41,8 @@ class Asking(Assignor):
     name = "asking"
 
     def assign(self, cluster, members):
+        if not cluster:
+            return {}
         try:
             who = yield "who?"
         except Unanswerable as problem:
@@ -72,6 +74,15 @@ def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out():
     assert member.step(Told(4, "m"), at(5)) == [Ask(5, "make u")]
     (send,) = member.step(Known(5, (SeenTopic("u", b"U" * 16, 7),)), at(9))
     assert plan_of(send) == syncs(1, ("m", (0, 1, 2, 3)), name="asking", user_data=b"{'u': 7}")
+
+
+def test_an_assignor_that_could_ask_may_answer_at_once():
+    member = eager(assignors=(Asking(),))
+    member.step(Subscribe(("t",)), at(0))
+    member.step(Found(1), at(0))
+    member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="asking")), at(0))
+    (send,) = member.step(Known(3, ()), at(0))
+    assert plan_of(send) == syncs(1, ("m", ()), name="asking")
 
 
 def test_a_question_without_an_answer_is_thrown_into_the_assignor():

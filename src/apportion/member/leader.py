@@ -54,14 +54,14 @@ class Inquiry:
     """A plan in the making, whose assignor asks the cluster first. question: what it asks now."""
 
     def __init__(self, assignor: Assignor, asking: Asking, members: Mapping[str, Subscription], checks: bool) -> None:
-        self.question: Any = asked(assignor, lambda: next(asking))
+        self.question: Any = None
         self._assignor = assignor
         self._asking = asking
         self._members = members
         self._checks = checks
 
     def told(self, answer: Any, cluster: Cluster) -> Plan | None:
-        """The question has this answer; the plan, or None and another question. Refused as by `share_out`."""
+        """The question, None at first, has this answer; the plan, or None and another question. Refused as by `share_out`."""
         return self._go_on(lambda: self._asking.send(answer), cluster)
 
     def untold(self, why: str, cluster: Cluster) -> Plan | None:
@@ -85,7 +85,8 @@ def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscr
     """
     answer = asked(assignor, lambda: assignor.assign(cluster, members))
     if isinstance(answer, Generator):
-        return Inquiry(assignor, answer, members, checks)
+        inquiry = Inquiry(assignor, answer, members, checks)
+        return inquiry.told(None, cluster) or inquiry
     return _plan(assignor, cluster, members, answer, checks)
 
 

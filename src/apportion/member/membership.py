@@ -3,13 +3,14 @@
 Everything is a value. An `Assignment` is sorted, so equal sets of partitions are equal assignments.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
+from apportion.streams.words import TaskId
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -116,6 +117,25 @@ class JoinAgain:
 
 
 @dataclass(slots=True, frozen=True)
+class Progress:
+    """The process of an owner in a Streams group has this of each task that it has anything of.
+
+    offset_sums: the sum of the offsets of the task's changelogs up to which its state goes; RUNNING for a task that it runs, as its
+    state is complete; OFFSET_UNKNOWN where it has some state. The next JoinGroup tells the leader.
+    """
+
+    offset_sums: Mapping[TaskId, int]
+
+
+@dataclass(slots=True, frozen=True)
+class ShutDown:
+    """An owner in a Streams group wants every instance of the application to end (KIP-671).
+
+    The group hears it in a rebalance, which begins.
+    """
+
+
+@dataclass(slots=True, frozen=True)
 class Found:
     """The search `request_id` has found the group's coordinator."""
 
@@ -167,7 +187,7 @@ class Told:
     answer: Any
 
 
-Event = Subscribe | Adopted | Polled | Leave | JoinAgain | Found | Answered | Unanswered | Known | Told | Tick
+Event = Subscribe | Adopted | Polled | Leave | JoinAgain | Progress | ShutDown | Found | Answered | Unanswered | Known | Told | Tick
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,0 +1,63 @@
+"""The member of a Kafka Streams group, as a Machine: a classic member whose assignor is "stream", and whose share are tasks.
+
+It has the classic member's events, actions and `View`, so whoever drives that one drives this one; in addition it is told what its
+process has of each task (`Progress`) and says which tasks it was given (`tasks`). The owner still adopts partitions: a task is the
+owner's from the moment at which it has adopted all of its partitions, and until it has let go of one of them.
+"""
+
+from dataclasses import replace
+
+from apportion.machine import Instant, Note
+from apportion.member.classic import ClassicMember
+from apportion.member.consumer import View
+from apportion.member.generation import ClassicSettings
+from apportion.member.membership import Action, Answered, Event, JoinAgain, Left, Lost, Progress, ShutDown
+from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings, TaskShare
+from apportion.streams.words import AssignorError
+from apportion.wire.messages.join_group import JoinGroupResponse
+
+
+class StreamsMember:
+    """One consumer of one process in one Streams group; see the module. ValueError if its settings do not go together."""
+
+    def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
+        """classic: all but its assignors, which are this member's own."""
+        self._assignor = StreamsAssignor(settings)
+        self._member = ClassicMember(replace(classic, assignors=(self._assignor,), lets_go_first=True))
+        self.settings = self._member.settings
+
+    def view(self) -> View:
+        """What can be seen of the member now; its epoch is the generation, -1 without one."""
+        return self._member.view()
+
+    def tasks(self) -> TaskShare:
+        """The tasks that it was given last; none when it has lost its place."""
+        return self._assignor.tasks
+
+    @property
+    def used_version(self) -> int:
+        """The metadata version that it speaks when it joins next."""
+        return self._assignor.used
+
+    def wake_at(self) -> int | None:
+        """When the member next wants a Tick; None while it waits for others."""
+        return self._member.wake_at()
+
+    def step(self, event: Event, now: Instant) -> list[Action]:
+        """The actions that `event` causes, in order."""
+        assignor = self._assignor
+        match event:
+            case Progress(offset_sums):
+                assignor.offset_sums = offset_sums
+                return []
+            case ShutDown():
+                assignor.error = AssignorError.SHUTDOWN_REQUESTED
+                event = JoinAgain("this instance asks all to shut down")
+            case Answered(_, JoinGroupResponse() as answer):
+                assignor.member_id = answer.member_id
+        assignor.wall_ms = now.wall_ms
+        actions = self._member.step(event, now)
+        if any(isinstance(action, Lost | Left) for action in actions):
+            assignor.tasks = TaskShare()
+        notes, assignor.notes = assignor.notes, []
+        return [*(Note("warning", note) for note in notes), *actions]

@@ -1,0 +1,200 @@
+"""The assignor named "stream": what a member of a Kafka Streams group tells, leads and hears, through the classic protocol.
+
+It turns the group's bytes into the words of `streams/` and back, and remembers what must be said again: the metadata version that
+the group speaks, what the process has of each task, and what was given last. Which version that is `streams/probing.py` says, who
+gets what `streams/leader.py`.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.member.assigning import Cluster, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
+from apportion.streams.census import Consumer, host_or_none
+from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.crew import Policy
+from apportion.streams.leader import Lead, Plan, Share, lead
+from apportion.streams.probing import Spoken, take_up
+from apportion.streams.releases import Release, is_eager, known_release, spoken_version
+from apportion.streams.topology import Topology
+from apportion.streams.words import LATEST, AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition
+
+NAME = "stream"
+NEWEST_RELEASE = "4.3"
+
+FATAL = {
+    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: (Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing; make them"),
+    AssignorError.ASSIGNMENT_ERROR: (Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
+    AssignorError.SHUTDOWN_REQUESTED: (Code.INVALID_REQUEST, "an instance has asked all to shut down"),
+}
+"""What an assignment with an error means to the member that hears it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSettings:
+    """Who the process is, and how it takes part. By Kafka Streams' names and defaults where it has them.
+
+    process_id: 16 bytes, the same for all consumers of a process. endpoint: application.server. upgrade_from: upgrade.from.
+    release: what it speaks as; the newest unless it plays another. assignor: "highavailability", "sticky" or "fallback".
+    """
+
+    topology: Topology
+    process_id: bytes
+    endpoint: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    upgrade_from: str | None = None
+    release: Release = field(default_factory=lambda: known_release(NEWEST_RELEASE))
+    assignor: str = "highavailability"
+    policy: Policy = field(default_factory=Policy)
+    probing_interval_ms: int = 600_000
+
+    def __post_init__(self) -> None:
+        spoken_version(self.release, self.upgrade_from)
+        if len(self.process_id) != 16:
+            raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")
+        if self.endpoint and host_or_none(self.endpoint) is None:
+            raise ValueError(f"application.server must be host:port, not {self.endpoint!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShare:
+    """The tasks of one consumer: active ones with the partitions that they read, standby ones with what the active one reads.
+
+    generation: of the group, in which they were given; -1: in none. used: the metadata version of that assignment. active_hosts,
+    standby_hosts: where queries for which source partitions are answered.
+    """
+
+    generation: int = -1
+    used: int = -1
+    active: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    standby: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    active_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    standby_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+
+
+class StreamsAssignor:
+    """One consumer's assignor; see the module. `wall_ms` is the time of the step under way, `offset_sums` what its process has."""
+
+    name = NAME
+
+    def __init__(self, settings: StreamsSettings) -> None:
+        self.settings = settings
+        self.rebalances: tuple[Rebalance, ...] = (
+            (Rebalance.EAGER,) if is_eager(settings.release, settings.upgrade_from) else (Rebalance.COOPERATIVE, Rebalance.EAGER)
+        )
+        self.member_id = ""
+        self.wall_ms = 0
+        self.offset_sums: Mapping[TaskId, int] = {}
+        self.used = spoken_version(settings.release, settings.upgrade_from)
+        self.error = AssignorError.NONE
+        self.tasks = TaskShare()
+        self.notes: list[str] = []
+        self._said = self.used
+        self._unique = 0
+        self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
+
+    # what a member says
+
+    def user_data(self, topics: tuple[str, ...]) -> bytes:
+        """What the process has, in the version that the group speaks as far as is known.
+
+        No two in a row are the same: a member that joined again with the same words would be given what it has.
+        """
+        settings = self.settings
+        self._unique = (self._unique + 129) % 256 - 128
+        self._said, self._leads_unfinished = self.used, False
+        supported = -1 if self.used < 3 else settings.release.metadata
+        return encode_subscription(
+            SubscriptionInfo(
+                used=self.used,
+                supported=supported,
+                process_id=settings.process_id,
+                endpoint=settings.endpoint,
+                offset_sums=self.offset_sums,
+                unique=self._unique,
+                error=self.error,
+                tags=settings.tags,
+            )
+        )
+
+    # what a leader does
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> Generator[Any, Any, dict[str, Given]]:
+        """What everybody gets. A member whose word cannot be read gets nothing, and is told of an error."""
+        settings = self.settings
+        said: dict[str, Consumer] = {}
+        unreadable: list[str] = []
+        for member, subscription in sorted(members.items()):
+            try:
+                info = decode_subscription(subscription.user_data or b"", latest=settings.release.metadata)
+            except DecodeError as error:
+                unreadable.append(member)
+                self.notes.append(f"{member} gets nothing: {error}")
+            else:
+                owned = (TopicPartition(topic, number) for topic, numbers in subscription.owned for number in numbers)
+                said[member] = Consumer(info, tuple(owned))
+        mine = Lead(
+            member=self.member_id,
+            topology=settings.topology,
+            latest=settings.release.metadata,
+            manners=settings.release.manners,
+            assignor=settings.assignor,
+            policy=settings.policy,
+            probing_interval_ms=settings.probing_interval_ms,
+        )
+        exist = {name: shape.partitions for name, shape in cluster.items()}
+        plan: Plan = yield from lead(mine, exist, said, self.wall_ms)
+        self.notes += plan.notes
+        self._leads_unfinished = plan.unfinished
+        broken = Share((), AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR))
+        return {member: _given(share) for member, share in (plan.shares | dict.fromkeys(unreadable, broken)).items()}
+
+    # what a member hears
+
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | None:
+        """These are its tasks; or the group has to agree on another version first, or something is on its way to it.
+
+        Refused if the leader says that there is no assignment, or says what cannot be.
+        """
+        try:
+            info = decode_assignment(given.user_data or b"", latest=self.settings.release.metadata)
+        except DecodeError as error:
+            raise Refused(Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}") from error
+        if isinstance(info, FutureInfo):
+            why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.metadata}"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        if info.error in FATAL:
+            raise Refused(*FATAL[AssignorError(info.error)])
+        release, heard = self.settings.release, Spoken(info.used, info.supported)
+        step = take_up(self._said, heard, release.metadata, release.manners, self._leads_unfinished)
+        self.used = step.used
+        self.tasks = TaskShare(
+            generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts
+        )
+        if step.rejoins is not None:
+            return FollowUp(0, step.rejoins)
+        host = host_or_none(self.settings.endpoint)
+        if host is not None and info.active_hosts and host not in info.active_hosts:
+            return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
+        if info.next_rebalance_ms is None:
+            return None
+        why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
+        return FollowUp(info.next_rebalance_ms, why)
+
+
+def _given(share: Share) -> Given:
+    return Given(by_topic(share.partitions), encode_assignment(share.info))
+
+
+def _active(parts: tuple[TopicParts, ...], info: AssignmentInfo) -> dict[TaskId, tuple[TopicPartition, ...]]:
+    """Which partitions each active task reads. Refused if there are not as many tasks as partitions."""
+    places = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
+    if len(places) != len(info.active):
+        why = f"{len(places)} partitions were given and {len(info.active)} tasks named: each partition has its task"
+        raise Refused(Code.INVALID_REQUEST, why)
+    active: dict[TaskId, tuple[TopicPartition, ...]] = {}
+    for task, place in zip(info.active, places, strict=True):
+        active[task] = (*active.get(task, ()), place)
+    return active

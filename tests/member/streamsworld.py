@@ -1,0 +1,100 @@
+"""Processes of one Streams group with a real coordinator's shard between them; topics are made when a leader asks for them."""
+
+from apportion.machine import Note
+from apportion.member.generation import ClassicSettings
+from apportion.member.membership import Ask, Known, Progress, Subscribe, Told, Unanswered
+from apportion.member.streams import StreamsMember
+from apportion.member.streams_assignor import StreamsSettings
+from apportion.streams.questions import MakeTopics
+from apportion.streams.releases import known_release
+from apportion.streams.topology import topology_of
+from apportion.streams.words import RUNNING
+from tests.member.groupworld import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
+
+WORDS = topology_of(
+    [
+        {"sources": ["lines"], "repartition_sinks": ["g-words"]},
+        {"repartition_sources": ["g-words"], "changelogs": ["g-counts-changelog"]},
+    ]
+)
+
+
+class StreamsWorld(GroupWorld):
+    """ends: where changelogs end; None: nobody tells. notes: what members said for people."""
+
+    def __init__(self, topology=WORDS, **sizes):
+        self.topology = topology
+        self.ends = {}
+        self.notes = []
+        super().__init__(**(sizes or {"lines": 4}))
+
+    def starts(self, name, *, release="4.3", process=None, **settings):
+        """An instance of that name; `process` says whose thread it is, if not one of its own."""
+        machine = StreamsMember(
+            StreamsSettings(
+                topology=self.topology,
+                process_id=(process or name).encode().rjust(16, b"."),
+                release=known_release(release),
+                **settings,
+            ),
+            ClassicSettings("g", (), session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS, metadata_interval_ms=2_000),
+        )
+        self.actors[name] = actor = Actor(name, machine)
+        self.tell(actor, Subscribe(self.topology.source_topics))
+        return actor
+
+    def heed(self, actor, action):
+        match action:
+            case Ask(request_id):
+                self.mail.append((actor, action, request_id))
+            case Note(_, text):
+                self.notes.append(text)
+
+    def answer(self, what):
+        if not isinstance(what, Ask):
+            return super().answer(what)
+        question = what.question
+        if isinstance(question, MakeTopics):
+            for topic in question.topics:
+                if topic.name not in self.sizes:
+                    self.grow(topic.name, topic.partitions)
+            return Known(what.request_id, self.seen([topic.name for topic in question.topics]))
+        if self.ends is None:
+            return Unanswered(what.request_id, "no broker")
+        return Told(what.request_id, {place: self.ends.get(place, 0) for place in question.places})
+
+    def wanted(self):
+        return [topic for topic in self.topics() if topic.name in self.topology.source_topics]
+
+    def adopts(self, actor):
+        super().adopts(actor)
+        if not isinstance(actor.machine, StreamsMember):
+            return
+        share = actor.machine.tasks()
+        self.tell(actor, Progress(dict.fromkeys(share.active, RUNNING)))
+
+    def check(self):
+        """As in every group; but a Streams member may be told to end."""
+        failed = [actor for actor in self.actors.values() if actor.failed]
+        for actor in failed:
+            assert actor.failed.split(": ", 1)[1] in (
+                "source topics are missing; make them",
+                "an instance has asked all to shut down",
+            )
+        self.actors, everybody = {name: actor for name, actor in self.actors.items() if actor not in failed}, self.actors
+        super().check()
+        self.actors = everybody
+
+    def passes(self, span_ms, quick=None):
+        """Time passes and the mail comes; only the quick ones' owners do anything, or everybody's."""
+        for _ in range(0, span_ms, 250):
+            self.deliver_all(quick=self.alive() if quick is None else quick)
+            self.wait(250)
+
+    def given(self):
+        """{name: (active, standby)} of everybody's tasks, as texts."""
+        return {
+            name: (sorted(map(str, actor.machine.tasks().active)), sorted(map(str, actor.machine.tasks().standby)))
+            for name, actor in self.actors.items()
+            if isinstance(actor.machine, StreamsMember)
+        }

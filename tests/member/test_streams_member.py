@@ -1,0 +1,151 @@
+"""Members of a Kafka Streams group, with a real coordinator between them."""
+
+from apportion.member.assignors import Assignor, Rebalance
+from apportion.member.membership import JoinAgain, Progress, ShutDown, State
+from apportion.streams.codec import decode_assignment
+from apportion.streams.words import RUNNING, AssignorError, TaskId
+from tests.member.streamsworld import StreamsWorld
+
+ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]
+
+
+def tasks_of(world, role=0):
+    return {name: roles[role] for name, roles in world.given().items()}
+
+
+def versions(world):
+    return {name: actor.machine.tasks().used for name, actor in world.actors.items()}
+
+
+def test_a_lone_member_makes_the_internal_topics_and_has_every_task():
+    world = StreamsWorld()
+    world.starts("a")
+    world.settle()
+    assert world.given() == {"a": (ALL, [])}
+    assert world.sizes == {"lines": 4, "g-words": 4, "g-counts-changelog": 4}
+
+
+def test_a_newcomer_gets_its_share_once_others_have_let_go_of_it():
+    world = StreamsWorld()
+    world.starts("a")
+    world.settle()
+    world.starts("b")
+    world.settle()
+    tasks = tasks_of(world)
+    assert sorted(tasks["a"] + tasks["b"]) == ALL
+    assert len(tasks["a"]) == len(tasks["b"]) == 4
+
+
+def test_a_task_is_given_to_nobody_while_its_owner_uses_it():
+    world = StreamsWorld()
+    first = world.starts("a")
+    world.settle()
+    second = world.starts("b")
+    world.passes(5_000, quick=[second])
+    assert world.given()["b"] == ([], [])
+    assert first.view.state is State.RECONCILING
+    world.settle()
+    assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
+
+
+def test_missing_source_topics_end_every_member_with_the_same_sentence():
+    world = StreamsWorld(other=1)
+    actor = world.starts("a")
+    world.passes(1_000)
+    assert actor.failed == "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing; make them"
+    assert world.notes == ["nobody gets anything: source topics are missing: lines; make them, then rebalance"]
+
+
+def test_one_that_asks_for_it_ends_all_instances():
+    world = StreamsWorld()
+    first, second = world.starts("a"), world.starts("b")
+    world.settle()
+    world.tell(second, ShutDown())
+    world.passes(10_000)
+    assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
+
+
+def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():
+    world = StreamsWorld()
+    world.ends = None
+    world.starts("a")
+    world.settle()
+    world.starts("b")
+    world.settle()
+    assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
+    assert "everybody keeps what it has, as the ends of changelogs are unknown: no broker" in world.notes
+
+
+def test_members_of_before_probing_and_the_newest_by_upgrade_from_are_one_group():
+    world = StreamsWorld()
+    world.starts("old", release="1.1")
+    world.starts("new", release="3.9", upgrade_from="1.1")
+    world.settle()
+    assert versions(world) == {"old": 2, "new": 2}
+    assert sorted(tasks_of(world)["old"] + tasks_of(world)["new"]) == ALL
+
+
+def test_a_member_from_the_future_speaks_the_old_version_until_the_last_old_member_is_gone():
+    world = StreamsWorld()
+    old = world.starts("old")
+    world.settle()
+    new = world.starts("new", release="future")
+    world.settle()
+    assert versions(world) == {"old": 11, "new": 11}
+    assert new.machine.used_version == 11
+    world.leaves(old)
+    world.wait(1_000)
+    world.settle()
+    assert new.machine.used_version == 12
+    assert new.machine.tasks().used == 12
+
+
+def test_as_in_kip_268_the_last_rebalance_is_the_leaders_when_it_was_bounced_last():
+    world = StreamsWorld()
+    leader = world.starts("leader", release="2.0")
+    world.settle()
+    world.starts("other", release="post-2.0")
+    world.settle()
+    assert versions(world) == {"leader": 3, "other": 3}
+    world.leaves(leader)
+    world.starts("leader", release="post-2.0")
+    world.settle()
+    assert versions(world) == {"leader": 12, "other": 12}
+
+
+class Broken(Assignor):
+    """Votes as a Streams member does, and says what none can read."""
+
+    name = "stream"
+    rebalances = (Rebalance.COOPERATIVE,)
+
+    def user_data(self, topics):
+        return b"\0\0\0\x0b\0\0"
+
+    def assign(self, cluster, members):
+        return {}
+
+    def on_assignment(self, given, generation):
+        self.given = given
+
+
+def test_a_broken_member_gets_nothing_and_the_others_go_on():
+    world = StreamsWorld()
+    world.starts("a")
+    world.settle()
+    broken = Broken()
+    world.joins("b", broken, topics=("lines", "g-words"))
+    world.settle()
+    assert world.actors["a"].machine.tasks().active.keys() == {TaskId(part, number) for part in range(2) for number in range(4)}
+    assert (broken.given.partitions, decode_assignment(broken.given.user_data).error) == ((), AssignorError.ASSIGNMENT_ERROR)
+    assert any("gets nothing: StreamsSubscription" in note for note in world.notes)
+
+
+def test_progress_is_told_with_the_next_join():
+    world = StreamsWorld()
+    first = world.starts("a")
+    world.settle()
+    world.tell(first, Progress(dict.fromkeys(first.machine.tasks().active, RUNNING)))
+    world.tell(first, JoinAgain("news"))
+    world.settle()
+    assert world.given() == {"a": (ALL, [])}
