@@ -7,9 +7,10 @@ __version__ = "0.1.0"
 
 LAZY = {  # public name -> the module that holds it
     "Consumer": "apportion.client.consumer",
+    "StreamsConsumer": "apportion.client.streams",
 }
 
-__all__ = ["Consumer", "__version__"]
+__all__ = ["Consumer", "StreamsConsumer", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,25 +1,12 @@
 """Our classic member, session and Consumer on our own broker: every scenario of scenarios.py, eager and cooperative, and of
 classic_scenarios.py."""
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
+from tests.client.adopting import adopt
 
-
-def _adopt(name):
-    """The scenarios of `name`.py are tests of this module."""
-    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    globals().update({name: value for name, value in vars(module).items() if not name.startswith("_")})
-
-
-_adopt("scenarios")
-_adopt("classic_scenarios")
+adopt(globals(), "scenarios", "classic_scenarios")
 
 
 @pytest.fixture(scope="module")

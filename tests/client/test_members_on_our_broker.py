@@ -1,17 +1,11 @@
 """Our member, session, cluster and Consumer on our own broker: every scenario of scenarios.py."""
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
+from tests.client.adopting import adopt
 
-SPEC = spec_from_file_location("member_scenarios", Path(__file__).with_name("scenarios.py"))
-assert SPEC is not None and SPEC.loader is not None
-scenarios = module_from_spec(SPEC)
-SPEC.loader.exec_module(scenarios)
-globals().update({name: value for name, value in vars(scenarios).items() if not name.startswith("_")})
+adopt(globals(), "scenarios")
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ class Consumer:
         self._max_records: int = chosen["max_poll_records"]
         self._on: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
-        self._session = Session(self._cluster, group_id, (), **membership(chosen))
+        self._session = Session(self._cluster, group_id, (), **self._session_settings(chosen))
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
         self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
         self._touched_at = self._committed_at = time.monotonic()
@@ -155,6 +155,10 @@ class Consumer:
             if self._started:
                 self._session.leave(timeout_ms)
             self._cluster.close()
+
+    def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """What the membership is made with."""
+        return membership(chosen)
 
     # delivery
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
+from apportion.client.answers import answer
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.routing import Patience
@@ -29,6 +30,7 @@ from apportion.member.membership import (
     Action,
     Adopted,
     Answered,
+    Ask,
     Assignment,
     Event,
     Failed,
@@ -42,13 +44,17 @@ from apportion.member.membership import (
     Lost,
     Offer,
     Polled,
+    Progress,
     Send,
+    ShutDown,
     State,
     Subscribe,
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
+from apportion.member.streams import StreamsMember
+from apportion.member.streams_assignor import TaskShare
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
@@ -86,23 +92,25 @@ class Session:
         history_limit: int = 256,
         **settings: Any,
     ) -> None:
-        """Nothing runs yet. protocol: "consumer" (KIP-848) or "classic".
+        """Nothing runs yet. protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
 
-        settings: fields of `member.consumer.Settings`, or of `member.generation.ClassicSettings`, such as instance_id.
+        settings: fields of `member.consumer.Settings`, or of `member.generation.ClassicSettings`, such as instance_id; with
+        "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
         self.settings: Settings | ClassicSettings
-        self._member: ConsumerMember | ClassicMember
+        self._member: ConsumerMember | ClassicMember | StreamsMember
         self.settings, self._member = _member(protocol, group_id, settings)
         self._topics = tuple(topics)
         self._status = self._member.view()
+        self._tasks = TaskShare()
         self._changed = threading.Condition()
         self._history: deque[Rebalance] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
         self._said, self._say_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
-            self._member, self._act, self._publish, self._crashed, errands=AT_ONCE if protocol == "classic" else 1
+            self._member, self._act, self._publish, self._crashed, errands=1 if protocol == "consumer" else AT_ONCE
         )
 
     # the owner's side
@@ -154,6 +162,15 @@ class Session:
         """The member wants these topics from its next heartbeat on."""
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
+
+    def tasks(self) -> TaskShare:
+        """The tasks of a member of a Streams group, as of its last step; none for any other."""
+        with self._changed:
+            return self._tasks
+
+    def report(self, progress: Progress | ShutDown) -> None:
+        """The member of a Streams group tells the group so in its next JoinGroup; a ShutDown makes one."""
+        self._driver.post(progress)
 
     def touch(self) -> None:
         """The owner is alive. Needed only with `poll_limit_ms`."""
@@ -238,6 +255,8 @@ class Session:
                 return lambda: self._send(action)
             case LookUp():
                 return lambda: self._look_up(action)
+            case Ask():
+                return lambda: self._ask(action)
             case Offer(life, _, revoke, add):
                 self._record("offered", life, revoke, add)
             case Lost(life, lost):
@@ -285,6 +304,12 @@ class Session:
         except (Disconnected, Refused) as error:
             return Unanswered(action.request_id, str(error))
 
+    def _ask(self, action: Ask) -> Event:
+        try:
+            return answer(self.cluster, self._group, action)
+        except (Disconnected, Refused) as error:
+            return Unanswered(action.request_id, str(error))
+
     def _record(self, what: str, life: int, revoked: Assignment, added: Assignment, why: str = "") -> None:
         with self._changed:
             self._history.append(Rebalance(now().wall_ms, what, life, self._member.view().epoch, revoked, added, why))
@@ -293,6 +318,8 @@ class Session:
         view = self._member.view()
         with self._changed:
             before, self._status = self._status, view
+            if isinstance(self._member, StreamsMember):
+                self._tasks = self._member.tasks()
             if view.owned != before.owned and view.lives == before.lives and view.state is not State.LEAVING and view.epoch > 0:
                 revoked = tuple(one for one in before.owned if one not in view.owned)
                 added = tuple(one for one in view.owned if one not in before.owned)
@@ -308,9 +335,16 @@ class Session:
 
 def _member(
     protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember]:
+) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
     if protocol == "classic":
         classic = ClassicSettings(group_id=group_id, **settings)
         return classic, ClassicMember(classic)
+    if protocol == "streams":
+        member = StreamsMember(settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams")))
+        return member.settings, member
     chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
     return chosen, ConsumerMember(chosen)
+
+
+def _without(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key != name}

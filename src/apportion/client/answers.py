@@ -1,0 +1,54 @@
+"""What a Streams group's leader asks of the cluster (`streams/questions.py`), answered."""
+
+from collections.abc import Iterable
+
+from apportion.client.cluster import LATEST, Cluster
+from apportion.errors import Code, Refused
+from apportion.member.membership import Ask, Known, Told
+from apportion.member.spans import Place
+from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
+from apportion.streams.topology import InternalTopic
+from apportion.topics import TopicPartition
+
+BROKERS_DEFAULT = -1
+"""The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""
+
+
+def answer(cluster: Cluster, group_id: str, ask: Ask) -> Known | Told:
+    """The answer to an assignor's question. Raises Refused or Disconnected where the cluster cannot tell."""
+    match ask.question:
+        case MakeTopics(topics):
+            _make(cluster, topics)
+            return Known(ask.request_id, cluster.look_up(topic.name for topic in topics))
+        case EndOffsets(places):
+            ends = cluster.list_offsets(_placed(cluster, places), LATEST)
+            return Told(ask.request_id, {_named(place): offset for place, offset in ends.items()})
+        case CommittedOffsets(places):
+            stored = cluster.committed(group_id, _placed(cluster, places))
+            return Told(ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()})
+    raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {ask.question!r}")
+
+
+def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
+    """Those that do not exist are made; that somebody else makes one at the same time is as well."""
+    there = cluster.topics((topic.name for topic in topics), fresh=True)
+    for topic in topics:
+        if there.named(topic.name) is None:
+            try:
+                cluster.create_topic(topic.name, topic.partitions, replication_factor=BROKERS_DEFAULT, config=dict(topic.configs))
+            except Refused as refused:
+                if refused.code is not Code.TOPIC_ALREADY_EXISTS:
+                    raise
+
+
+def _placed(cluster: Cluster, places: tuple[TopicPartition, ...]) -> tuple[Place, ...]:
+    topics = cluster.topics(place.topic for place in places)
+    missing = next((place.topic for place in places if topics.named(place.topic) is None), None)
+    if missing is not None:
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {missing!r}")
+    known = {topic.name: topic.id for topic in topics}
+    return tuple(Place(place.topic, known[place.topic], place.partition) for place in places)
+
+
+def _named(place: Place) -> TopicPartition:
+    return TopicPartition(place.topic, place.partition)

@@ -1,0 +1,15 @@
+"""Python processes in a Streams group, on our own broker: every scenario of streams_scenarios.py."""
+
+import pytest
+
+from apportion.server.embedded import EmbeddedBroker
+from tests.client.adopting import adopt
+
+adopt(globals(), "streams_scenarios")
+
+
+@pytest.fixture(scope="module")
+def bootstrap():
+    """Where a broker of ours listens."""
+    with EmbeddedBroker() as running:
+        yield running.bootstrap

@@ -1,0 +1,13 @@
+"""Python processes in a Streams group, on a real Apache Kafka: every scenario of tests/client/streams_scenarios.py."""
+
+import pytest
+
+from tests.client.adopting import adopt
+
+adopt(globals(), "streams_scenarios")
+
+
+@pytest.fixture
+def bootstrap(kafka):
+    """Where the real Kafka listens."""
+    return kafka.bootstrap
