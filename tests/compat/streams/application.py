@@ -51,6 +51,7 @@ class Application:
         self.between, self.changelog = f"{self.group}-words-repartition", f"{self.group}-counts-changelog"
         self.tasks = [f"0_{each}" for each in range(sources)] + [f"1_{each}" for each in range(words)]
         self.stateful = [task for task in self.tasks if task[0] == "1"]
+        self.words = words
         self.instances = []
         self.ledger = Ledger()
         self._fixed = {"splitter": splitter, "source": self.source, "sink": self.sink, "partitions": words}
