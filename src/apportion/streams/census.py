@@ -89,24 +89,33 @@ def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers:
     A task is active where a consumer says that it runs it, or owns one of its partitions. Of several threads of a process the one
     with the smallest lag counts.
     """
-    rows: list[tuple[int, int, int]] = []
-    for number, process in enumerate(processes):
-        for member in process.consumers:
-            info, owned = said[member]
-            owns = {task: RUNNING for place in owned if (task := numbers.of_partition.get(place)) is not None}
-            sums = info.offset_sums.items() if isinstance(info, SubscriptionInfo) else ()
-            rows += [(number, task, sum_) for id_, sum_ in sums if (task := numbers.of_task.get(id_)) is not None]
-            rows += [(number, task, sum_) for task, sum_ in owns.items()]
-    columns = np.array(rows, np.int64).reshape(-1, 3)
-    process_, task_, lag = columns[:, 0].astype(np.int32), columns[:, 1].astype(np.int32), lags(columns[:, 2], end[columns[:, 1]])
-    active = columns[:, 2] == RUNNING
+    parts = [_rows(number, said[member], numbers) for number, process in enumerate(processes) for member in process.consumers]
+    process_, task_, sums = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1)
+    lag, active = lags(sums, end[task_]), sums == RUNNING
     order = np.lexsort((~active, lag, task_, process_))
     process_, task_, lag, active = process_[order], task_[order], lag[order], active[order]
     first = np.ones(len(order), np.bool_)
     first[1:] = (process_[1:] != process_[:-1]) | (task_[1:] != task_[:-1])
     consumers = np.array([len(process.consumers) for process in processes], np.int32)
     tags = tuple(process.tags for process in processes)
-    return Crew(consumers, tags, process_[first], task_[first], lag[first], active[first])
+    return Crew(consumers, tags, process_[first].astype(np.int32), task_[first].astype(np.int32), lag[first], active[first])
+
+
+def _rows(process: int, consumer: Consumer, numbers: Numbers) -> Longs:
+    """Process, task and offset sum of all that one consumer says to have, or owns."""
+    tasks, sums = sums_of(consumer, numbers)
+    owned = [numbers.of_partition.get(place, -1) for place in consumer.owned]
+    task = np.array([*tasks, *owned], np.int64)
+    rows = np.stack((np.full(len(task), process), task, np.concatenate((sums, np.full(len(owned), RUNNING)))))
+    return rows[:, task >= 0]
+
+
+def sums_of(consumer: Consumer, numbers: Numbers) -> tuple[list[int], Longs]:
+    """The tasks, by number, of which a consumer says to have something, -1 for one that nobody knows, and their offset sums."""
+    if not isinstance(consumer.info, SubscriptionInfo):
+        return [], np.empty(0, np.int64)
+    told = consumer.info.offset_sums
+    return [numbers.of_task.get(id_, -1) for id_ in told], np.fromiter(told.values(), np.int64, len(told))
 
 
 def lags(sums: Longs, end: Longs) -> Longs:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
-from apportion.streams.census import Consumer, Numbers, Process, crew_of, lags, numbered, processes_of, task_arrays
+from apportion.streams.census import Consumer, Numbers, Process, crew_of, lags, numbered, processes_of, sums_of, task_arrays
 from apportion.streams.crew import Crew, Longs, Policy, Shares, Tasks
 from apportion.streams.probing import Ruling, Spoken, rule
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics, Question
@@ -183,11 +183,10 @@ def _work(group: _Group, number: int, shares: Shares) -> Work:
     standby = np.sort(copies[copies[:, 0] == number, 1])
     had: dict[str, list[int]] = {}
     for member in group.processes[number].consumers:
-        info = group.said[member].info
-        sums = info.offset_sums.items() if isinstance(info, SubscriptionInfo) else ()
-        rows = np.array([(task, sum_) for id_, sum_ in sums if (task := group.numbers.of_task.get(id_)) is not None], np.int64)
-        tasks, sums_ = rows.reshape(-1, 2).T
-        had[member] = tasks[np.lexsort((tasks, lags(sums_, group.tasks.end[tasks])))].tolist()
+        told, sums = sums_of(group.said[member], group.numbers)
+        tasks = np.array(told, np.int64)
+        tasks, sums = tasks[tasks >= 0], sums[tasks >= 0]
+        had[member] = tasks[np.lexsort((tasks, lags(sums, group.tasks.end[tasks])))].tolist()
     return Work(active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), had)
 
 
