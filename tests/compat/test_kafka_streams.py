@@ -83,31 +83,51 @@ def test_counts_are_exact_when_the_broker_is_killed_twice(broker, streams, tmp_p
     assert streams.complaints() != [], "they have seen it die"
 
 
-def test_an_application_of_1_1_is_rolled_to_3_9_and_to_4_3_while_it_counts(bootstrap, streams, launch, tmp_path):
-    application = Application(bootstrap, "words")
-    older = launch("older", "3.9.1")
-    running = {}
+class Roll:
+    """Two instances that are replaced one after the other, as often as wanted."""
 
-    def roll(program, config):
-        """Each instance is replaced; which versions of the metadata they have spoken, and how many were counted meanwhile."""
+    def __init__(self, application, directory):
+        self.application, self.directory = application, directory
+        self.running = {}
+
+    def to(self, program, **config):
+        """Both run in that process; which version of the metadata each had spoken when one, and when both had changed."""
         spoken = []
         for name in ("one", "two"):
-            if name in running:
-                running[name].leave()
-            running[name] = application.start(program, name, tmp_path, **config)
-            application.settled(*running.values())
-            spoken.append(application.spoken())
+            if name in self.running:
+                self.running[name].leave()
+            self.running[name] = self.application.start(program, name, self.directory, **config)
+            self.application.settled(*self.running.values())
+            spoken.append(self.application.spoken())
         return spoken
 
-    with application.flow():
-        assert roll(older, {**LEAVES, "upgrade_from": "1.1"})[-1] == {"one": 2, "two": 2}
-        assert roll(older, LEAVES) == [{"one": 11, "two": 2}, {"one": 11, "two": 11}]
-        assert roll(streams, {}) == [{"one": 11, "two": 11}] * 2
+    def end(self):
+        """Every word was counted once, and both have left."""
+        ledger = self.application.counted()
+        assert ledger.agrees()
+        assert (ledger.repeated, repeats(self.application.instances)) == ({}, {})
+        assert self.application.purged()
+        for each in self.running.values():
+            each.leave()
 
-    ledger = application.counted()
-    assert ledger.agrees()
-    assert (ledger.repeated, repeats(application.instances)) == ({}, {})
-    assert application.purged()
-    for each in running.values():
-        each.leave()
+
+def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(bootstrap, streams, launch, tmp_path):
+    application = Application(bootstrap, "words")
+    roll, older = Roll(application, tmp_path), launch("older", "3.9.1")
+    with application.flow():
+        assert roll.to(older, upgrade_from="1.1", **LEAVES)[-1] == {"one": 2, "two": 2}
+        assert roll.to(older, **LEAVES) == [{"one": 11, "two": 2}, {"one": 11, "two": 11}]
+        assert roll.to(streams) == [{"one": 11, "two": 11}] * 2
+    roll.end()
+    assert [program.complaints() for program in (older, streams)] == [[], []]
+
+
+def test_an_application_of_2_8_is_rolled_to_4_3_by_one_bounce_and_moves_up_by_probing(bootstrap, streams, launch, tmp_path):
+    application = Application(bootstrap, "words")
+    roll, older = Roll(application, tmp_path), launch("older", "2.8.2")
+    with application.flow():
+        assert roll.to(older, cache_max_bytes_buffering=0, **LEAVES)[-1] == {"one": 9, "two": 9}
+        assert roll.to(streams)[0] == {"one": 9, "two": 9}
+        until(lambda: application.spoken() == {"one": 11, "two": 11}, "both speak the newest version")
+    roll.end()
     assert [program.complaints() for program in (older, streams)] == [[], []]

@@ -32,14 +32,16 @@ ASSIGNORS = {
 }
 
 
-def classpath_in(directory, source=SOURCE, pom=POM):
-    """The classpath with the compiled `source` and the jars that it needs. Raises KafkaMissing."""
+def classpath_in(directory, sources=(SOURCE,), pom=POM):
+    """The classpath with the compiled `sources` and the jars that they need. Raises KafkaMissing."""
     compiler = Path(java_program()).with_name("javac")
     compiler = str(compiler) if compiler.exists() else shutil.which("javac")
     if not compiler:
         raise KafkaMissing("javac is neither beside java nor on the PATH (a JDK has it); it compiles the Java members.")
     jars = f"{jars_of(pom).resolve()}/*"
-    done = subprocess.run([compiler, "-cp", jars, "-d", str(directory), str(source)], capture_output=True, text=True)
+    done = subprocess.run(
+        [compiler, "-nowarn", "-cp", jars, "-d", str(directory), *map(str, sources)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return f"{directory}{os.pathsep}{jars}"
 

@@ -5,36 +5,27 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import java.util.function.Function;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.StreamsMetadata;
-import org.apache.kafka.streams.TaskMetadata;
-import org.apache.kafka.streams.ThreadMetadata;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
-import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
-import org.apache.kafka.streams.processor.api.ContextualProcessor;
-import org.apache.kafka.streams.processor.api.FixedKeyRecord;
-import org.apache.kafka.streams.processor.api.Record;
-import org.apache.kafka.streams.processor.api.RecordMetadata;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
@@ -53,6 +44,16 @@ public final class Counters {
     private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     private static final Map<String, Function<String, List<String>>> SPLITTERS =
             Map.of("words", Counters::words, "flights", Counters::hour);
+
+    /** What is made of a record. */
+    interface Making<V> {
+        List<KeyValue<String, V>> of(String topic, int partition, long offset, V value);
+    }
+
+    /** What is told of a record. */
+    interface Telling<V> {
+        void of(String topic, int partition, long offset, V value);
+    }
 
     private Counters() {}
 
@@ -111,11 +112,18 @@ public final class Counters {
         private Topology topology(JsonNode order) {
             Function<String, List<String>> splitter = SPLITTERS.get(order.get("splitter").asText());
             var builder = new StreamsBuilder();
-            var words = Repartitioned.with(Serdes.String(), Serdes.String()).withName("words");
-            builder.stream(order.get("source").asText(), Consumed.with(Serdes.String(), Serdes.String()))
-                    .process(() -> new Splitter(this, splitter))
-                    .repartition(words.withNumberOfPartitions(order.get("partitions").asInt()))
-                    .processValues(() -> new Witness(this))
+            var text = Consumed.with(Serdes.String(), Serdes.String());
+            KStream<String, String> records = builder.stream(order.get("source").asText(), text);
+            var between = Repartitioned.with(Serdes.String(), Serdes.String()).withName("words");
+            KStream<String, String> words = Release.flatMap(records, (topic, partition, offset, value) -> {
+                        String place = topic + "-" + partition + "@" + offset;
+                        took(topic, partition, offset, place);
+                        List<KeyValue<String, String>> found = new ArrayList<>();
+                        splitter.apply(value).forEach(word -> found.add(KeyValue.pair(word, place + "#" + found.size())));
+                        return found;
+                    })
+                    .repartition(between.withNumberOfPartitions(order.get("partitions").asInt()));
+            Release.peek(words, this::took)
                     .groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
                     .aggregate(
                             () -> "0",
@@ -134,7 +142,7 @@ public final class Counters {
             streams.start();
             Object before = null;
             while (!closing) {
-                Object now = tasks();
+                Object now = Release.threads(streams);
                 if (!now.equals(before)) {
                     say("tasks", Map.of("threads", now));
                     before = now;
@@ -145,7 +153,7 @@ public final class Counters {
                     continue; // it is to close
                 }
             }
-            boolean ended = streams.close(new KafkaStreams.CloseOptions().timeout(Duration.ofSeconds(30)).leaveGroup(leaves));
+            boolean ended = Release.close(streams, leaves);
             say(ended ? "closed" : "failed", ended ? Map.of() : Map.of("why", "it does not close"));
         }
 
@@ -155,40 +163,13 @@ public final class Counters {
             interrupt();
         }
 
-        private Object tasks() {
-            Map<String, Object> threads = new TreeMap<>();
-            for (ThreadMetadata each : streams.metadataForLocalThreads()) {
-                var active = ids(each.activeTasks());
-                threads.put(each.threadName(), Map.of("state", each.threadState(), "active", active, "standby", ids(each.standbyTasks())));
-            }
-            return threads;
-        }
-
-        private static TreeSet<String> ids(Set<TaskMetadata> tasks) {
-            TreeSet<String> ids = new TreeSet<>();
-            tasks.forEach(each -> ids.add(each.taskId().toString()));
-            return ids;
-        }
-
         /** Which instance has which partitions, as the leader has told everybody. */
         void report() {
-            Map<String, Object> hosts = new TreeMap<>();
-            for (StreamsMetadata each : streams.metadataForAllStreamsClients()) {
-                var active = names(each.topicPartitions());
-                hosts.put(each.host() + ":" + each.port(), Map.of("active", active, "standby", names(each.standbyTopicPartitions())));
-            }
-            say("report", Map.of("hosts", hosts));
+            say("report", Map.of("hosts", Release.hosts(streams)));
         }
 
-        private static TreeSet<String> names(Set<TopicPartition> partitions) {
-            TreeSet<String> names = new TreeSet<>();
-            partitions.forEach(each -> names.add(each.toString()));
-            return names;
-        }
-
-        void took(RecordMetadata record, String place) {
-            var where = Map.of("topic", record.topic(), "partition", record.partition(), "offset", record.offset());
-            Map<String, Object> what = new TreeMap<>(where);
+        private void took(String topic, int partition, long offset, String place) {
+            Map<String, Object> what = new TreeMap<>(Map.of("topic", topic, "partition", partition, "offset", offset));
             what.put("place", place);
             say("took", what);
         }
@@ -213,42 +194,5 @@ public final class Counters {
 
     private static long count(String value) {
         return Long.parseLong(value.split(" ")[0]);
-    }
-
-    /** Makes words of a record, each with the place that it came from. */
-    private static final class Splitter extends ContextualProcessor<String, String, String, String> {
-        private final Application application;
-        private final Function<String, List<String>> splitter;
-
-        Splitter(Application application, Function<String, List<String>> splitter) {
-            this.application = application;
-            this.splitter = splitter;
-        }
-
-        @Override
-        public void process(Record<String, String> record) {
-            RecordMetadata from = context().recordMetadata().orElseThrow();
-            String place = from.topic() + "-" + from.partition() + "@" + from.offset();
-            application.took(from, place);
-            int number = 0;
-            for (String word : splitter.apply(record.value())) {
-                context().forward(record.withKey(word).withValue(place + "#" + number++));
-            }
-        }
-    }
-
-    /** Tells of each word that comes back from the repartition topic. */
-    private static final class Witness extends ContextualFixedKeyProcessor<String, String, String> {
-        private final Application application;
-
-        Witness(Application application) {
-            this.application = application;
-        }
-
-        @Override
-        public void process(FixedKeyRecord<String, String> record) {
-            application.took(context().recordMetadata().orElseThrow(), record.value());
-            context().forward(record);
-        }
     }
 }

@@ -125,19 +125,22 @@ class Application:
             return {place: reader.get_watermark_offsets(TopicPartition(*place), 10) for place in self._places(topic)}
 
     def spoken(self):
-        """The version of Kafka Streams' metadata in each member's subscription, by the beginning of its client id."""
+        """The version of Kafka Streams' metadata in each instance's subscription, once the group is stable."""
+        asked = []
+        until(lambda: asked.append(self._described()) or asked[-1].group_state == "Stable", f"{self.group} is stable")
+        found = {}
+        for member in asked[-1].members:
+            said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
+            name = member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]
+            found[name] = int.from_bytes(said.user_data[:4], "big")
+        return found
+
+    def _described(self):
         cluster = Cluster(self.bootstrap)
         try:
-            answer = cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group)
+            return cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group).groups[0]
         finally:
             cluster.close()
-        found = {}
-        for member in answer.groups[0].members:
-            said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
-            found[member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]] = int.from_bytes(
-                said.user_data[:4], "big"
-            )
-        return found
 
     def purged(self):
         """All that was read in between has been deleted."""

@@ -10,7 +10,11 @@ from tests.compat.java.jvm import Program, classpath_in
 from tests.compat.java.story import Actor, until
 
 HERE = Path(__file__).parent
-POMS = {"4.3.1": HERE / "pom.xml", "3.9.1": HERE / "pom-3.9.xml"}
+RELEASES = {  # release of Kafka Streams -> its jars, and where what it calls otherwise than others stands
+    "4.3.1": ("pom.xml", "modern"),
+    "3.9.1": ("pom-3.9.xml", "modern"),
+    "2.8.2": ("pom-2.8.xml", "former"),
+}
 LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=" + os.environ.get("APPORTION_COMPAT_LOG", "warn")
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", LOG_LEVEL)
 
@@ -37,6 +41,8 @@ EXPECTED = (
     "There is not enough available capacity",  # for copies, while there is one instance
     "Unable to acquire lock while closing the state store",  # two threads of one instance
     "The eager rebalancing protocol is deprecated",
+    "was supplied but isn't a known config",
+    "are missing from the task partitions",  # 2.8, when a task changes hands
 )
 LEAVES = {"internal_leave_group_on_close": "true"}
 """For releases before 4.2, whose `close` cannot say that a member leaves, so that its group waits for its session."""
@@ -44,7 +50,8 @@ LEAVES = {"internal_leave_group_on_close": "true"}
 
 def streams_in(directory, release):
     """The classpath with the program compiled against that release of Kafka Streams. Raises KafkaMissing."""
-    return classpath_in(directory, HERE / "Counters.java", POMS[release])
+    pom, calls = RELEASES[release]
+    return classpath_in(directory, (HERE / "Counters.java", HERE / calls / "Release.java"), HERE / pom)
 
 
 class Streams(Program):
