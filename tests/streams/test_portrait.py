@@ -98,7 +98,7 @@ def test_the_consumer_that_understands_least_speaks_for_its_process():
 def test_of_a_member_from_the_future_the_versions_are_read():
     portrait = portray([shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))), shown("b", said(process_id=ONE), told())])
     known, future = portrait.processes
-    assert (known.id, future.id, future.name, future.label) == (ONE, None, "a-id", "a-id (/a.host)")
+    assert (known.id, future.id, future.name, future.label) == (ONE, None, "a-id", "a-id (a.host)")
     assert (future.spoken, future.active, future.consumers[0].unread) == (Spoken(12, 13), {}, ())
     assert portrait.copies is Copies.EITHER
 

@@ -84,6 +84,63 @@ def groups_describe(
     raise typer.Exit(show_group(bootstrap, group, timeout_ms, as_json))
 
 
+streams = typer.Typer(help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True)
+app.add_typer(streams, name="streams")
+
+
+def _streams_group_names(context: typer.Context, begun: str) -> list[str]:
+    """What `describe` can be completed to: groups that may be of Kafka Streams."""
+    from apportion.cli.streams import group_names
+
+    return group_names(context.params.get("bootstrap") or "127.0.0.1:9092", begun)
+
+
+GROUP_HELP = "The group's id, which is the application.id."
+
+
+@streams.command("describe")
+def streams_describe(
+    group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_streams_group_names)],
+    bootstrap: Annotated[str, typer.Option(help=BOOTSTRAP_HELP)] = "127.0.0.1:9092",
+    timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead; its keys are in docs/streams.md, and stay.")] = False,
+) -> None:
+    """Say what each process of a Kafka Streams application does, and who holds back its upgrade.
+
+    It decodes what the members of a classic group tell each other, and changes
+    nothing. Of each process it shows the metadata version that it speaks and the
+    newest that it supports, its consumers, its tasks and their lag, its endpoint
+    and its client tags; of the group, who keeps all others at an old version
+    (KIP-268), the next rebalance that is scheduled, and errors that were told.
+
+    \b
+    apportion streams describe word-count --bootstrap broker:9092
+    apportion streams describe word-count --json | jq .metadata.held_back_by
+
+    What cannot be known is said, not guessed:
+
+    A broker shows what members say only of a stable group. While it rebalances
+    there are names and hosts alone: ask again in a moment.
+
+    The lag of a task is end less committed offset over all that it reads; it is
+    not known where nothing is committed. How far a copy is, is what its process
+    said when it last joined: the sum of its offsets in the task's changelogs.
+
+    Warm-ups are written down as standby tasks. All are standby tasks where no
+    rebalance is scheduled. All are warm-ups where a probing rebalance is, and
+    some task of a subtopology has a copy and some other of it has none (the task
+    assignors of Kafka Streams see to that; a custom one need not). Else they are
+    shown as `standby or warm-up`.
+
+    In versions 1 and 2 nobody can say what he supports: an old release looks
+    like a new one with upgrade.from. Of members from the future their two
+    version numbers can be read, and no more.
+    """
+    from apportion.cli.streams import describe
+
+    raise typer.Exit(describe(bootstrap, group, timeout_ms, as_json))
+
+
 def _fault_names(begun: str) -> list[tuple[str, str]]:
     """What `--fault` can be completed to."""
     from apportion.sim.scenario import FAULTS

@@ -79,7 +79,7 @@ class Process:
     @property
     def label(self) -> str:
         """Its name, and where it is."""
-        return f"{self.name} ({self.endpoint or self.consumers[0].shown.host})"
+        return f"{self.name} ({self.endpoint or self.consumers[0].shown.host.removeprefix('/')})"
 
     @property
     def spoken(self) -> Spoken | None:

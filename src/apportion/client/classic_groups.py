@@ -1,0 +1,79 @@
+"""What a cluster tells of a classic group: the group as its coordinator shows it, and how far it is in its logs. It only asks."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from apportion.client.cluster import LATEST, Cluster
+from apportion.errors import Code, Refused
+from apportion.member.commits import fetch_request, fetched
+from apportion.member.spans import Place
+from apportion.topics import TopicPartition
+from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest
+
+DEAD = "Dead"
+"""How brokers show a classic group that is not there, before version 6 of DescribeGroups."""
+
+
+class Position(NamedTuple):
+    """Where a group is in one partition. committed: None: it has not said. end: of what can be read now."""
+
+    committed: int | None
+    end: int
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets lie ahead of the group; None where that depends on where it would begin."""
+        if self.committed is None:
+            return None if self.end else 0
+        return max(0, self.end - self.committed)
+
+
+def described(cluster: Cluster, group_id: str) -> DescribedGroup | None:
+    """The group as its coordinator shows it; None if there is no classic group of that name."""
+
+    def read(answer: Any) -> tuple[Code, DescribedGroup]:
+        return Code.of(answer.groups[0].error_code), answer.groups[0]
+
+    try:
+        group = cluster.ask_coordinator(
+            "DescribeGroups", DescribeGroupsRequest(groups=(group_id,)), group_id, read, cluster.timeout_ms
+        )
+    except Refused as error:
+        if error.code is not Code.GROUP_ID_NOT_FOUND:
+            raise
+        return None
+    return None if group.group_state == DEAD else group
+
+
+def listed(cluster: Cluster, group_id: str) -> ListedGroup | None:
+    """The group of that name, of any kind, as its coordinator lists it; None if there is none."""
+
+    def read(answer: Any) -> tuple[Code, list[ListedGroup]]:
+        return Code.of(answer.error_code), [group for group in answer.groups if group.group_id == group_id]
+
+    found = cluster.ask_coordinator("ListGroups", ListGroupsRequest(), group_id, read, cluster.timeout_ms)
+    return found[0] if found else None
+
+
+def positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
+    """Where the group is in these partitions, those left out that do not exist. Offsets of open transactions do not count."""
+    wanted = tuple(partitions)
+    topics = cluster.topics(dict.fromkeys(topic for topic, _ in wanted))
+    places = {
+        each: Place(topic.name, topic.id, each.partition)
+        for each in wanted
+        if (topic := topics.named(each.topic)) is not None and 0 <= each.partition < topic.partitions
+    }
+    if not places:
+        return {}
+
+    def read(answer: Any) -> tuple[Code, dict[Place, int | None]]:
+        code, said = fetched(answer, places.values())
+        return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
+
+    request = OffsetFetchRequest(groups=fetch_request(group_id, places.values()).groups, require_stable=False)
+    committed = cluster.ask_coordinator("OffsetFetch", request, group_id, read, cluster.timeout_ms)
+    ends = cluster.list_offsets(places.values(), LATEST)
+    return {each: Position(committed.get(place), ends[place]) for each, place in places.items()}

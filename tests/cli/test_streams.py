@@ -1,0 +1,360 @@
+"""`apportion streams describe` shows what the members of a Kafka Streams group say and are told."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.cli.streams import group_names
+from apportion.client.cluster import Cluster
+from apportion.errors import Code
+from apportion.member.spans import Place
+from apportion.server.embedded import EmbeddedBroker
+from apportion.streams.codec import encode_assignment, encode_subscription
+from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition as Partition
+from apportion.wire.batch import encode_batch
+from apportion.wire.consumer_protocol import encode
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
+OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
+
+
+@pytest.fixture(scope="module")
+def broker():
+    """A broker with `t`, two partitions of two records each, that waits a moment for all members; and its clients by client id."""
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=250) as broker:
+        clusters = {name: Cluster(broker.bootstrap, client_id=name) for name in ("one", "two")}
+        topic = clusters["one"].create_topic("t", 2)
+        places = [Place("t", topic.id, number) for number in range(2)]
+        for place in places:
+            clusters["one"].produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
+        yield SimpleNamespace(bootstrap=broker.bootstrap, clusters=clusters, places=places)
+        for cluster in clusters.values():
+            cluster.close()
+
+
+def subscription(used, supported=-1, **more):
+    info = SubscriptionInfo(used, supported, **more)
+    return encode(ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info)))
+
+
+def assignment(partitions, used, **more):
+    """What a member is given: these partitions of `t`."""
+    info = AssignmentInfo(used, **more)
+    given = (TopicPartition(topic="t", partitions=partitions),)
+    return encode(ConsumerProtocolAssignment(assigned_partitions=given, user_data=encode_assignment(info)))
+
+
+def ask_to_join(cluster, group_id, instance_id, metadata, protocol="stream", protocol_type="consumer"):
+    return cluster.call(
+        JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=60_000,
+            rebalance_timeout_ms=60_000,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocols=(JoinGroupRequestProtocol(name=protocol, metadata=metadata),),
+        ),
+        coordinator=group_id,
+    )
+
+
+@contextmanager
+def group(broker, group_id, each, **more):
+    """A stable classic group of these members, each its client id, its subscription and its assignment; their member ids."""
+    with ThreadPoolExecutor() as threads:
+        asked = [
+            threads.submit(ask_to_join, broker.clusters[client], group_id, f"seat-{number}", said, **more)
+            for number, (client, said, _) in enumerate(each)
+        ]
+        joined = [each.result() for each in asked]
+    ids = [each.member_id for each in joined]
+    assert {each.generation_id for each in joined} == {1}
+    given = tuple(
+        SyncGroupRequestAssignment(member_id=member, assignment=told) for member, (_, _, told) in zip(ids, each, strict=True)
+    )
+    sync = SyncGroupRequest(group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given)
+    assert broker.clusters["one"].call(sync, coordinator=group_id, version=2).error_code == Code.NONE
+    yield ids
+    leaving = tuple(MemberIdentity(member_id=member) for member in ids)
+    broker.clusters["one"].call(LeaveGroupRequest(group_id=group_id, members=leaving), coordinator=group_id)
+
+
+def asked(broker, group_id, *more):
+    """Exit code, and the lines on stdout or stderr, of the command on that group."""
+    result = CliRunner().invoke(app, ["streams", "describe", group_id, "--bootstrap", broker.bootstrap, *more])
+    return result.exit_code, [line.rstrip() for line in result.output.splitlines()]
+
+
+def as_json(broker, group_id):
+    result = CliRunner().invoke(app, ["streams", "describe", group_id, "--json", "--bootstrap", broker.bootstrap])
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def upgrading():
+    """An old process with an active task and a copy, and a new one that speaks as it does."""
+    said = subscription(2, process_id=OLD, endpoint="old:1", offset_sums={TaskId(0, 0): RUNNING, TaskId(0, 1): OFFSET_UNKNOWN})
+    standby = {TaskId(0, 1): (Partition("t", 1),)}
+    return [
+        ("one", said, assignment((0,), 2, active=(TaskId(0, 0),), standby=standby)),
+        ("two", subscription(11, 11, process_id=NEW, tags={"zone": "a"}), assignment((1,), 2, active=(TaskId(0, 1),))),
+    ]
+
+
+def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_upgrade(broker):
+    broker.clusters["one"].commit("up", {broker.places[0]: 1, broker.places[1]: 2})
+    with group(broker, "up", upgrading()):
+        code, lines = asked(broker, "up")
+    advice = (
+        f"Process {OLD_NAME} (old:1) speaks version 2, in which nobody can say to support more: it is of Kafka Streams 0.10.1 to "
+        "1.1, or has upgrade.from set; bounce it next, with a newer release or without upgrade.from."
+    )
+    assert (code, lines) == (
+        0,
+        [
+            "up: a group of Kafka Streams, Stable, 2 processes, 2 consumers, 2 active tasks, lag 1",
+            "metadata: spoken is version 2, possible 11; 1 of 2 processes is in the way",
+            f"metadata: {advice}",
+            "Standby tasks and warm-ups look alike to others than the leader, and nothing here tells them apart.",
+            "",
+            f"process {OLD_NAME}",
+            "  metadata            version 2, cannot say what it supports",
+            "  endpoint            old:1",
+            "  consumers           one at 127.0.0.1, instance seat-0",
+            "  active              0_0",
+            "  lag                 1 (0_0 1)",
+            "  standby or warm-up  0_1",
+            "",
+            f"process {NEW_NAME}",
+            "  metadata   version 11, supports 11",
+            "  tags       zone=a",
+            "  consumers  two at 127.0.0.1, instance seat-1",
+            "  active     0_1",
+            "  lag        0",
+        ],
+    )
+
+
+def test_json_holds_the_same_under_keys_that_stay(broker):
+    broker.clusters["one"].commit("same", {broker.places[0]: 1})
+    with group(broker, "same", upgrading()) as ids:
+        found = as_json(broker, "same")
+    advice = found["metadata"].pop("advice")
+    old, new = found.pop("processes")
+    assert [sentence.split(" ")[:2] for sentence in advice] == [["Process", OLD_NAME]]
+    assert found == {
+        "group": "same",
+        "state": "Stable",
+        "told": True,
+        "metadata": {"used": 2, "understood": 2, "possible": 11, "held_back_by": [OLD_NAME]},
+        "next_rebalance_ms": None,
+        "copies": "standby_or_warmup",
+        "unowned": [],
+        "lag": None,
+        "lag_problem": None,
+    }
+    here = {"host": "/127.0.0.1", "asks": None, "error": None, "next_rebalance_ms": None, "unread": []}
+    assert old.pop("consumers") == [
+        {"member": ids[0], "instance": "seat-0", "client": "one", "used": 2, "supported": None, **here}
+        | {"active": ["0_0"], "copies": ["0_1"]}
+    ]
+    assert new.pop("consumers") == [
+        {"member": ids[1], "instance": "seat-1", "client": "two", "used": 11, "supported": 11, **here}
+        | {"active": ["0_1"], "copies": []}
+    ]
+
+
+def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker):
+    broker.clusters["one"].commit("tasks", {broker.places[0]: 1})
+    with group(broker, "tasks", upgrading()):
+        old, new = as_json(broker, "tasks")["processes"]
+    del old["consumers"], new["consumers"]
+    lists = {"standby": [], "warmup": [], "standby_or_warmup": []}
+    unknown = {"ran_at_join": False, "offset_sum_at_join": None}
+    ran = {"task": "0_0", "ran_at_join": True, "offset_sum_at_join": None, "lag": 1}
+    assert old == {
+        "process": OLD_NAME,
+        "used": 2,
+        "supported": None,
+        "endpoint": "old:1",
+        "tags": {},
+        "lag": 1,
+        "active": [{**ran, "partitions": [{"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}]}],
+        **lists,
+        "standby_or_warmup": [{"task": "0_1", **unknown}],
+    }
+    reads = [{"topic": "t", "partition": 1, "committed": None, "end": 2, "lag": None}]
+    assert new == {
+        "process": NEW_NAME,
+        "used": 11,
+        "supported": 11,
+        "endpoint": None,
+        "tags": {"zone": "a"},
+        "lag": None,
+        "active": [{"task": "0_1", **unknown, "lag": None, "partitions": reads}],
+        **lists,
+    }
+
+
+def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(broker):
+    ran = {TaskId(1, number): RUNNING for number in range(3)}
+    members = [
+        (
+            "one",
+            subscription(11, 11, process_id=OLD, offset_sums=ran),
+            assignment((0,), 11, active=(TaskId(1, 0),), supported=11, next_rebalance_ms=1_000),
+        ),
+        (
+            "two",
+            subscription(11, 11, process_id=NEW, offset_sums={TaskId(1, 0): 7}),
+            assignment((1,), 11, active=(TaskId(1, 1),), supported=11, standby={TaskId(1, 0): (Partition("t", 0),)}),
+        ),
+    ]
+    with group(broker, "warm", members):
+        lines = asked(broker, "warm")[1]
+    assert lines[1:4] == [
+        "metadata: All speak version 11 and nobody supports more.",
+        "next rebalance: 1970-01-01 00:00:01 UTC, due",
+        "given to nobody: 1_2 (withheld until who had them gives them back, or no tasks any more)",
+    ]
+    assert "  lag        not known (not known of 1_0)" in lines
+    assert lines[-1] == "  warm-up    1_0 (at 7 when it joined)"
+
+
+def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(broker):
+    members = [
+        ("one", subscription(12, 12), assignment((0,), 2, active=(TaskId(0, 0),))),
+        ("two", b"\0", assignment((), 11, supported=11, error=AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA)),
+    ]
+    with group(broker, "odd", members) as ids:
+        code, lines = asked(broker, "odd")
+        found = as_json(broker, "odd")
+    blocks = {name: [line.strip() for line in lines[lines.index(name) + 1 :][:4]] for name in lines if name.startswith("a process")}
+    assert code == 0
+    assert blocks["a process unknown, with the consumer one"] == [
+        "metadata   version 12, supports 12",
+        "consumers  one at 127.0.0.1, instance seat-0",
+        "active     0_0",
+        "lag        not known (not known of 0_0)",
+    ]
+    assert blocks["a process unknown, with the consumer two"][:3] == [
+        "consumers  two at 127.0.0.1, instance seat-1",
+        "problems   its subscription cannot be read: ConsumerProtocolSubscription: 1 bytes have no version",
+        "it was told INCOMPLETE_SOURCE_TOPIC_METADATA: source topics are missing, so it got no tasks and shuts down: "
+        "make them, start it again",
+    ]
+    assert found["metadata"]["held_back_by"] == []
+    assert {each["consumers"][0]["member"]: each["process"] for each in found["processes"]} == dict.fromkeys(ids)
+
+
+def test_a_shutdown_that_is_asked_for_is_told(broker):
+    asks = subscription(9, 11, process_id=OLD, error=AssignorError.SHUTDOWN_REQUESTED)
+    with group(broker, "down", [("one", asks, assignment((), 9, supported=11, error=AssignorError.SHUTDOWN_REQUESTED))]):
+        lines = asked(broker, "down")[1]
+    assert lines[1] == (
+        f"metadata: All support version 11. Process {OLD_NAME} (127.0.0.1) still speaks 9: it steps up in a next rebalance, "
+        "with no bounce."
+    )
+    assert [line.strip() for line in lines[-2:]] == [
+        "problems   it asks the whole application to shut down",
+        "it was told SHUTDOWN_REQUESTED: somebody has asked the whole application to shut down",
+    ]
+
+
+def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
+    gone = (TopicPartition(topic="gone", partitions=(0,)),)
+    info = encode_assignment(AssignmentInfo(11, 11, active=(TaskId(0, 0),)))
+    told = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
+    with group(broker, "lost", [("one", subscription(11, 11), told)]):
+        (process,) = as_json(broker, "lost")["processes"]
+    assert process["active"][0]["partitions"] == [{"topic": "gone", "partition": 0, "committed": None, "end": None, "lag": None}]
+
+
+def test_a_group_that_rebalances_is_shown_by_name(broker):
+    cluster = broker.clusters["one"]
+    joined = ask_to_join(cluster, "between", "seat", subscription(11, 11))
+    code, lines = asked(broker, "between")
+    found = as_json(broker, "between")
+    who = (MemberIdentity(member_id=joined.member_id),)
+    cluster.call(LeaveGroupRequest(group_id="between", members=who), coordinator="between")
+    assert (code, lines) == (
+        0,
+        [
+            "between: a classic group, CompletingRebalance, 1 consumer",
+            "It is rebalancing, and a broker tells only of a stable group what its members say: ask again in a moment.",
+            "",
+            "a process unknown, with the consumer one",
+            "  consumers  one at 127.0.0.1, instance seat",
+        ],
+    )
+    assert (found["told"], found["metadata"], found["processes"][0]["consumers"][0]["member"]) == (False, None, joined.member_id)
+
+
+def test_a_group_without_members_is_empty(broker):
+    broker.clusters["one"].commit("empty", {broker.places[0]: 1})
+    assert asked(broker, "empty") == (
+        0,
+        [
+            "empty: a classic group, Empty, 0 consumers",
+            "It has no members: no instance of the application is running. `apportion groups describe` shows its offsets.",
+        ],
+    )
+
+
+def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):
+    sentence = "there is no group 'nobody': that is the application.id, and `apportion groups list` shows what there is"
+    assert asked(broker, "nobody") == (1, [f"apportion streams: {sentence}"])
+
+
+@pytest.mark.parametrize(
+    ("more", "spoken"),
+    [
+        ({"protocol": "range"}, "protocol type 'consumer', protocol 'range'"),
+        ({"protocol_type": "connect", "protocol": "sessioned"}, "protocol type 'connect', protocol 'sessioned'"),
+    ],
+)
+def test_a_group_of_others_is_told_by_what_it_speaks(broker, more, spoken):
+    name = f"others-{more['protocol']}"
+    with group(broker, name, [("one", b"", b"")], **more):
+        assert asked(broker, name) == (
+            1,
+            [f"apportion streams: '{name}' is no group of Kafka Streams ({spoken}); `apportion groups describe` shows it"],
+        )
+
+
+def test_a_consumer_group_of_kip_848_is_told_as_one(broker):
+    join = {"group_id": "modern", "member_id": "m", "subscribed_topic_names": ("t",), "topic_partitions": ()}
+    cluster = broker.clusters["one"]
+    request = ConsumerGroupHeartbeatRequest(**join, member_epoch=0, rebalance_timeout_ms=60_000)
+    assert cluster.call(request, coordinator="modern").error_code == Code.NONE
+    sentence = "'modern' is no classic group but a consumer group of KIP-848; `apportion groups describe` shows it"
+    assert asked(broker, "modern") == (1, [f"apportion streams: {sentence}"])
+    cluster.call(ConsumerGroupHeartbeatRequest(group_id="modern", member_id="m", member_epoch=-1), coordinator="modern")
+
+
+def test_an_address_that_is_none_is_refused_in_one_sentence(broker):
+    result = CliRunner().invoke(app, ["streams", "describe", "g", "--bootstrap", "bogus"])
+    assert (result.exit_code, result.output) == (2, "apportion streams: bootstrap server 'bogus' is not host:port\n")
+
+
+def test_names_of_groups_are_completed(broker):
+    with group(broker, "tab", [("one", subscription(11, 11), assignment((), 11))]):
+        words = f"apportion streams describe --bootstrap {broker.bootstrap} tab"
+        environment = {"_APPORTION_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "5"}
+        completed = CliRunner().invoke(app, [], prog_name="apportion", env=environment)
+    assert completed.output.split() == ["tab"]
+
+
+def test_nothing_is_completed_where_nobody_answers():
+    assert [group_names(bootstrap, "") for bootstrap in ("bogus", "127.0.0.1:1")] == [[], []]
