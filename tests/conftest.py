@@ -4,6 +4,10 @@ import os
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("house", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("house")
 
 
 def lane_missing(reason: str) -> NoReturn:
