@@ -1,0 +1,75 @@
+"""`apportion streams describe` on real applications of Kafka Streams: it says of them what they say of themselves."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from tests.compat.java.story import until
+from tests.compat.streams.application import Application
+from tests.compat.streams.program import LEAVES, Streams
+
+COPIES = ("standby", "warmup", "standby_or_warmup")
+
+
+@pytest.fixture
+def older(streams_classpath, tmp_path):
+    """A JVM with a release that can still speak as 1.1."""
+    program = Streams(streams_classpath("3.9.1"), tmp_path, "older")
+    yield program
+    program.end()
+
+
+def described(application):
+    """The report on the application's group."""
+    arguments = ["streams", "describe", application.group, "--json", "--bootstrap", application.bootstrap]
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def shares(report):
+    """{endpoint: version used, version supported, active tasks, copies}."""
+    return {
+        each["endpoint"]: (
+            each["used"],
+            each["supported"],
+            [task["task"] for task in each["active"]],
+            sorted(task["task"] for kind in COPIES for task in each[kind]),
+        )
+        for each in report["processes"]
+    }
+
+
+def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_upgrade_is_named(bootstrap, older, tmp_path):
+    application = Application(bootstrap, "words")
+
+    def start(name, **config):
+        return application.start(older, name, tmp_path, num_standby_replicas=1, **LEAVES, **config)
+
+    with application.flow():
+        one, two = start("one", upgrade_from="1.1"), start("two")
+        application.settled(one, two, standbys=1)
+        held = described(application)
+        assert shares(held) == {"one:1": (2, None, one.active, one.standby), "two:1": (11, 11, two.active, two.standby)}
+        assert held["copies"] == "standby_or_warmup"
+        (first,) = (each["process"] for each in held["processes"] if each["endpoint"] == "one:1")
+        metadata = held["metadata"]
+        assert [metadata[key] for key in ("used", "understood", "possible", "held_back_by")] == [2, 2, 11, [first]]
+        one.leave()
+        one = start("one")
+        application.settled(one, two, standbys=1)
+
+    assert application.counted().agrees()
+    until(lambda: described(application)["lag"] == 0, "all that was counted is committed")
+    free = described(application)
+    assert shares(free) == {"one:1": (11, 11, one.active, one.standby), "two:1": (11, 11, two.active, two.standby)}
+    assert (free["metadata"]["used"], free["metadata"]["held_back_by"]) == (11, [])
+    assert {row["partitions"][0]["topic"] for each in free["processes"] for row in each["active"]} == {
+        application.source,
+        application.between,
+    }
+    for each in (one, two):
+        each.leave()
+    assert (described(application)["state"], described(application)["processes"]) == ("Empty", [])
