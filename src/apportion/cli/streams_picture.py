@@ -25,6 +25,10 @@ def show(report: dict[str, Any]) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for line in (_title(report), *_whole(report)):
         console.print(Text(line), soft_wrap=True)
+    if not report["told"]:
+        everybody = (_consumer(process, each) for process in report["processes"] for each in process["consumers"])
+        _show_rows(console, list(zip(_once("consumers"), everybody, strict=False)))
+        return
     for process in report["processes"]:
         console.print()
         console.print(Text(_name(process), style="bold"), soft_wrap=True)
@@ -33,7 +37,7 @@ def show(report: dict[str, Any]) -> None:
 
 def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
     """Labels and values stand in two columns; a long value goes on below itself."""
-    beside = max(len(label) for label, _ in rows) + 4
+    beside = max((len(label) for label, _ in rows), default=0) + 4
     for label, value in rows:
         lines = Text(value).wrap(console, max(console.width - beside, LEAST_WIDTH))
         for number, part in enumerate(lines):
@@ -92,7 +96,7 @@ def _when(at_ms: int) -> str:
 
 def _name(process: dict[str, Any]) -> str:
     if process["process"] is None:
-        return f"a process unknown, with the consumer {process['consumers'][0]['client']}"
+        return f"process unknown, of {process['consumers'][0]['client']}"
     return f"process {process['process']}"
 
 
