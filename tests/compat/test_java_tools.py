@@ -1,5 +1,6 @@
 """Apache Kafka's own command-line tools, and so its Java clients, on our broker and on its files."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -82,6 +83,22 @@ def test_java_producers_consumers_and_admins_work(served, java, tmp_path):
     dumped = "\n".join(java("DumpLogSegments", "--offsets-decoder", "--files", str(log)))
     assert '"groupId":"g"' in dumped
     assert "could not be decoded" not in dumped
+
+
+def test_java_admins_delete_records(bootstrap, java, resident, tmp_path):
+    stage = Stage(bootstrap, resident, 2)
+    stage.produce(200)
+    ends = [[each[1] for each in stage.sent].count(partition) for partition in range(2)]
+    wanted = [{"topic": stage.topic, "partition": partition, "offset": offset} for partition, offset in enumerate((5, -1))]
+    (tmp_path / "wanted.json").write_text(json.dumps({"version": 1, "partitions": wanted}))
+    to = ("--bootstrap-server", bootstrap)
+    told = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
+    assert sorted(told[-2:]) == [
+        f"partition: {stage.topic}-0 low_watermark: 5",
+        f"partition: {stage.topic}-1 low_watermark: {ends[1]}",
+    ]
+    starts = java("GetOffsetShell", *to, "--topic", stage.topic, "--time", "earliest")
+    assert sorted(starts) == [f"{stage.topic}:0:5", f"{stage.topic}:1:{ends[1]}"]
 
 
 def test_java_admins_see_and_change_classic_groups(bootstrap, java, resident):

@@ -152,3 +152,38 @@ def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not():
     assert content(Log.open(disk.crash(), "t-0")) == [batch]
     disk.sync(log.unsynced_paths())
     assert disk.crash().list_dir(".") == ()
+
+
+begins = st.tuples(st.just("begin"), st.integers(0, 100))  # at so many hundredths of what is durable
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | begins, max_size=40))
+def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(layout, story):
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0", layout)
+    appended = []
+    durable = asked = (0, 0)  # where the log begins and ends
+    for i, (what, number) in enumerate(story):
+        if what == "append":
+            appended.append(append(log, bytes([i]) * number))
+        elif what == "begin":
+            log.begin_at(durable[1] * number // 100)
+        elif what == "sync":
+            bounds = log.start_offset, log.next_offset
+            disk.sync(log.unsynced_paths())
+            log.forget_before(bounds[0])
+            durable = bounds
+        else:
+            for paths, tear_bytes in number:
+                disk.sync(log.unsynced_paths()[:paths])
+                disk = disk.crash(tear_bytes)
+                log = Log.open(disk, "t-0", layout)
+                assert durable[0] <= log.start_offset <= asked[0]
+                assert durable[1] <= log.next_offset <= asked[1]
+                asked = log.start_offset, log.next_offset
+            del appended[log.next_offset :]
+        asked = max(asked[0], log.start_offset), log.next_offset
+        assert asked == (log.start_offset, log.next_offset)
+        assert [bytes(batch) for batch in log.batches(log.start_offset)] == appended[log.start_offset :]
+        assert bytes(log.read(log.start_offset, 0, log.next_offset)) == (appended[log.start_offset :] or [b""])[0]

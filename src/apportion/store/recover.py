@@ -6,6 +6,7 @@ the one before it ends is what a cleaning had no time to delete. A log that was 
 says where, and a file of which all stands before that is what there was no time to delete either.
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -36,11 +37,12 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
 
     Damaged: a sealed segment has another size than when it was sealed, or the one after it does not continue it.
     """
-    found = Recovered([], [], [], _offsets(disk, directory, START), 0)
-    for name in disk.list_dir(directory):
+    names = disk.list_dir(directory)
+    found = Recovered([], [], [], _offsets(names, START), 0)
+    for name in names:
         if name.endswith(CLEANED):  # it has not taken anybody's place
             disk.delete(f"{directory}/{name}")
-    base_offsets = _offsets(disk, directory, LOG)
+    base_offsets = _offsets(names, LOG)
     past = [base for base, following in pairwise(base_offsets) if following <= max(found.starts, default=0)]
     for base_offset in base_offsets:
         segment = Segment(disk, directory, base_offset, settings)
@@ -89,10 +91,10 @@ def check(disk: Disk, segment: Segment) -> int:
     return cut
 
 
-def _offsets(disk: Disk, directory: str, suffix: str) -> list[int]:
-    """The offsets that are names of files with that suffix, ascending."""
-    names = (name.removesuffix(suffix) for name in disk.list_dir(directory) if name.endswith(suffix))
-    return [int(name) for name in names if len(name) == 20 and name.isdecimal()]
+def _offsets(names: Iterable[str], suffix: str) -> list[int]:
+    """The offsets in the sorted names that end so."""
+    numbers = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return [int(number) for number in numbers if len(number) == 20 and number.isdecimal()]
 
 
 def _discard(disk: Disk, segment: Segment) -> int:
