@@ -35,7 +35,7 @@ def played(company: Company, policy: Policy, random: Random, name: str = "highav
 
 
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES, st.booleans())
 def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, policy, tagged):
     company = any_company(random, tags=("zone", "rack") if tagged else ())
@@ -54,7 +54,7 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, poli
 
 
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
 def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, policy):
     company = any_company(random)
@@ -66,7 +66,7 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, 
     assert all(np.array_equal(one, other) for one, other in zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES, st.booleans(), st.booleans())
 def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, forgets):
     company = any_company(random, tags=("zone",) if tagged else ())
@@ -85,7 +85,7 @@ def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, f
         assert same(shares, again)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
 def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, policy):
     company = any_company(random, alike=random.random() < 0.5)
@@ -106,7 +106,7 @@ def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, po
             assert each.max() - each.min() <= 1
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
 def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, policy):
     company = any_company(random)
@@ -119,7 +119,7 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, po
         assert (task, int(shares.active[task])) in caught_up
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
 def test_fallback_takes_nothing_from_who_runs_it(random, policy):
     company = any_company(random)

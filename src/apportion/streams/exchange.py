@@ -11,8 +11,8 @@ from apportion.streams.crew import Bools, Ints, Longs
 class Edges(NamedTuple):
     """Edge i joins `left[i]` and `right[i]`, numbers of one numbering; costs `cost[i]` when it is taken."""
 
-    left: Ints
-    right: Ints
+    left: Ints | Longs
+    right: Ints | Longs
     cost: Longs
 
 

@@ -6,24 +6,25 @@ import numpy as np
 
 from apportion.streams.crew import Bools, Crew, Ints, Longs, Policy, Tasks
 
-RUNS, HAS = -1, 0
-"""Ranks before any lag: it runs the task; it could run it at once."""
+RUNS, HAS, NOTHING = -1, 0, 1 << 62
+"""Ranks before any lag: it runs the task; it could run it at once. And the rank below all."""
 
 
 class Holdings(NamedTuple):
     """A row for each task of which a process has something to build on, the best of each task first.
 
-    rank: RUNS, HAS, or how much is lacking where that is more than acceptable. A rank of HAS in two processes is the same: they are
-    not compared by lags, which change from minute to minute.
+    rank: RUNS, HAS, or how much is lacking where that is more than acceptable. lag: how much in any case; of those who have it the
+    one comes first that lacks the least, as it is a standby and not the dying rest of one.
     """
 
     task: Ints
     process: Ints
     rank: Longs
+    lag: Longs
 
-    def where(self, rows: Bools) -> "Holdings":
-        """The rows for which it is true."""
-        return Holdings(self.task[rows], self.process[rows], self.rank[rows])
+    def where(self, rows: Bools | Longs) -> "Holdings":
+        """The rows for which it is true, or of these numbers."""
+        return Holdings(self.task[rows], self.process[rows], self.rank[rows], self.lag[rows])
 
 
 class Group(NamedTuple):
@@ -40,8 +41,8 @@ def group_of(tasks: Tasks, crew: Crew, policy: Policy) -> Group:
     rank = np.where(crew.active, RUNS, np.where(crew.lag <= policy.acceptable_lag, HAS, crew.lag))
     end = tasks.end[crew.task]
     has = np.flatnonzero(crew.active | (tasks.stateful[crew.task] & ((crew.lag < end) | (end == 0))))
-    order = has[np.lexsort((crew.process[has], rank[has], crew.task[has]))]
-    return Group(tasks, crew, policy, Holdings(crew.task[order], crew.process[order], rank[order]))
+    order = has[np.lexsort((crew.process[has], crew.lag[has], rank[has], crew.task[has]))]
+    return Group(tasks, crew, policy, Holdings(crew.task[order], crew.process[order], rank[order], crew.lag[order]))
 
 
 def homes(had: Holdings, tasks: int) -> tuple[Ints, Longs]:

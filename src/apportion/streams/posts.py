@@ -11,12 +11,10 @@ import numpy as np
 from apportion.streams.balance import SCALE, Loads, even, rank_in
 from apportion.streams.crew import Bools, Ints, Longs
 from apportion.streams.exchange import Edges, settled
-from apportion.streams.holdings import HAS, RUNS, Holdings
+from apportion.streams.holdings import HAS, NOTHING, RUNS, Holdings
 
 ROTATIONS = 8
 """In so many ways a round of new standbys is laid beside their tasks, before single ones change places."""
-NOTHING = 1 << 62
-"""A rank below all."""
 
 
 class Posts(NamedTuple):
@@ -61,6 +59,8 @@ def posted(posts: Posts, had: Holdings) -> tuple[Longs, Longs]:
         take_back(standing, dropped)
         crowd(posts, standing, size)
     role[run, posts.active[run]] = False
+    if (standing.room < 0).any() and (standing.room > 0).any():
+        pass_on(posts, standing, had)
     task, process = np.nonzero(role)
     return task, process
 
@@ -70,8 +70,7 @@ def kept(posts: Posts, near: Holdings, role: Bools) -> tuple[Holdings, Longs]:
 
     near: who could stand by at once. One that stood by already goes before one that is to lose the task.
     """
-    order = np.lexsort((near.process, near.rank == RUNS, near.task))
-    near = Holdings(near.task[order], near.process[order], near.rank[order])
+    near = near.where(np.lexsort((near.process, near.lag, near.rank == RUNS, near.task)))
     taken = rank_in(near.task) < posts.want[near.task]
     base = posts.loads.base
     picks = np.bincount(near.process[taken], minlength=len(base))
@@ -95,8 +94,7 @@ def let_go(posts: Posts, standing: Standing, taken: Holdings, had: Holdings) -> 
     others = had.where(under[had.process] & ~standing.role[had.task, had.process])
     np.minimum.at(on_the_way, others.task, others.rank)
     rows = rows.where(~np.all(standing.role[rows.task][:, under], axis=1))  # but none that nobody else can have
-    order = np.lexsort((rows.task, posts.end[rows.task], on_the_way[rows.task], rows.process))
-    rows = Holdings(rows.task[order], rows.process[order], rows.rank[order])
+    rows = rows.where(np.lexsort((rows.task, posts.end[rows.task], on_the_way[rows.task], rows.process)))
     rows = rows.where(rank_in(rows.process) < -standing.room[rows.process])
     standing.fill(rows.task, rows.process, -1)
     return rows
@@ -181,3 +179,16 @@ def crowd(posts: Posts, standing: Standing, size: Longs) -> None:
         process = np.argmin(np.where(standing.role[task], NOTHING, load))
         if not standing.role[task, process]:
             standing.fill(np.array([task]), np.array([process]))
+
+
+def pass_on(posts: Posts, standing: Standing, had: Holdings) -> None:
+    """Who has too much passes something on to another, and that one to the next, until it comes to one who has room.
+
+    Only needed where one with room has a role already in all that one with too much could give it. `role` knows standbys alone.
+    """
+    task, process = np.nonzero((posts.want > 0)[:, None] & (np.arange(len(standing.room)) != posts.active[:, None]))
+    far = ~standing.role
+    far[had.task, had.process] &= had.rank > HAS
+    edges = Edges(task + len(standing.room), process, far[task, process].astype(np.int64))
+    balance = np.concatenate((-standing.room, np.zeros(len(posts.want), np.int64)))
+    standing.role[task, process] = settled(edges, standing.role[task, process], balance)

@@ -8,7 +8,7 @@ import numpy as np
 
 from apportion.streams.balance import Loads, rank_in
 from apportion.streams.crew import Ints
-from apportion.streams.holdings import Group, Holdings
+from apportion.streams.holdings import Group
 from apportion.streams.posts import Posts, posted
 from apportion.streams.tags import kinds_of, wanted_of_kinds
 
@@ -36,7 +36,7 @@ def standbys(group: Group, active: Ints) -> Ints:
         number[members] = np.arange(len(members))
         rows = had.where((number[had.process] >= 0) & (want[had.task, kind] > 0))
         posts = Posts(want[:, kind], number[active], tasks.end, Loads(loads.base[members], crew.consumers[members]))
-        task, process = posted(posts, Holdings(rows.task, number[rows.process], rows.rank))
+        task, process = posted(posts, rows._replace(process=number[rows.process]))
         found.append(np.stack((task, members[process])))
     task, process = np.concatenate(found, axis=1)
     order = np.lexsort((process, task))

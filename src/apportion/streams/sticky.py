@@ -8,7 +8,7 @@ import numpy as np
 
 from apportion.streams.balance import planned
 from apportion.streams.crew import UNLIMITED_LAG, Crew, Policy, Shares, Tasks
-from apportion.streams.holdings import group_of
+from apportion.streams.holdings import RUNS, group_of
 from apportion.streams.moves import Plan, shares_of
 from apportion.streams.standbys import standbys
 
@@ -17,5 +17,5 @@ def sticky(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
     """Who has which task from now on: the previous owner, else one who has something of it, else who has the least to do."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     group = group_of(alike, crew, policy._replace(acceptable_lag=UNLIMITED_LAG))
-    active = planned(group, np.ones(len(tasks.end), np.bool_), np.zeros(len(crew.consumers), np.int64))
+    active = planned(group, np.ones(len(tasks.end), np.bool_), np.zeros(len(crew.consumers), np.int64), home_rank=RUNS)
     return shares_of(Plan(active, standbys(group, active)))

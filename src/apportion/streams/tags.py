@@ -1,7 +1,6 @@
 """Which tags the standbys of a task should have: other ones than its owner and than each other, in as many dimensions as can be.
 
-A dimension counts as long as the group has more values of it than the task has replicas already; then all its values are used and
-it tells nothing apart any more (KIP-708).
+A dimension of which all values are taken tells nothing apart any more, and the others decide alone (KIP-708).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.balance import Loads
+from apportion.streams.balance import SCALE, Loads
 from apportion.streams.crew import Ints, Longs
-
-SCALE = 1 << 20
-"""Loads per consumer are compared in parts of this."""
 
 
 class Kinds(NamedTuple):
@@ -39,29 +35,30 @@ def kinds_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) -> Ki
 def wanted_of_kinds(kinds: Kinds, loads: Loads, active: Ints, wanted: int) -> Longs:
     """How many standbys each task should have on processes of each kind: tasks x kinds, `wanted` in each row.
 
-    active: the process that should run each task. Of the kinds that differ in the most dimensions, the one with the least load for
-    each consumer; a process has one role in a task at the most.
+    active: the process that should run each task. Each standby goes to the kind of the process with the least load for each
+    consumer, of those that differ in the most dimensions and have no role in the task. Tasks with few such processes choose first.
     """
     many = len(kinds.values)
     if many == 1:
         return np.full((len(active), 1), wanted, np.int64)
-    load, consumers, sizes = np.zeros((3, many), np.int64)
-    np.add.at(load, kinds.kind, loads.base)
-    np.add.at(consumers, kinds.kind, loads.consumers)
-    np.add.at(sizes, kinds.kind, 1)
-    differs = (kinds.values[:, None] != kinds.values) | (kinds.values[:, None] < 0)
-    distinct = np.array([len(np.unique(column[column >= 0])) for column in kinds.values.T])
+    differs = ((kinds.values[:, None] != kinds.values) | (kinds.values[:, None] < 0))[kinds.kind]
+    consumers = loads.consumers.astype(np.int64)
+    load = loads.base * SCALE // consumers
+    more = SCALE // consumers
     want = np.zeros((len(active), many), np.int64)
-    for task, first in enumerate(kinds.kind[active].tolist()):
-        left = sizes.copy()
-        left[first] -= 1
-        apart = differs[first].copy()
-        for replicas in range(1, wanted + 1):
-            agreement = np.where(left > 0, (apart & (distinct > replicas)).sum(1), -1)
-            best = np.flatnonzero(agreement == agreement.max())
-            chosen = best[np.argmin(load[best] * SCALE // consumers[best])]
-            want[task, chosen] += 1
-            left[chosen] -= 1
-            load[chosen] += 1
-            apart &= differs[chosen]
+    differences = differs.sum(2)
+    choices = (differences == differences.max(0)).sum(0)
+    for task in np.argsort(choices[kinds.kind[active]], kind="stable").tolist():
+        owner = int(active[task])
+        apart = differs[:, kinds.kind[owner]].copy()
+        taken = [owner]
+        for _ in range(wanted):
+            difference = apart.sum(1)
+            difference[taken] = -1
+            best = np.flatnonzero(difference == difference.max())
+            chosen = int(best[np.argmin(load[best])])
+            load[chosen] += more[chosen]
+            taken.append(chosen)
+            want[task, kinds.kind[chosen]] += 1
+            apart &= differs[:, kinds.kind[chosen]]
     return want
