@@ -29,6 +29,7 @@ from apportion.member.membership import (
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
+from apportion.member.streams import StreamsMember
 from apportion.sim.broker import Broker
 from apportion.sim.client import REQUEST_TIMEOUT_MS, Client
 from apportion.sim.dialects import Dialects
@@ -56,7 +57,7 @@ STARTED_AGAIN_US = 1_000_000
 SOON_US = 10_000  # a thread that was waiting takes a moment to run
 
 
-AnyMember = ConsumerMember | ClassicMember
+AnyMember = ConsumerMember | ClassicMember | StreamsMember
 
 
 def has_news(member: AnyMember) -> bool:
@@ -192,12 +193,15 @@ class Application(Client):
                     self._give_up(code, why)
                     return
                 case _:
-                    pass
+                    self.heeds(action)
         self._alarm.set(self.member.wake_at())
         if self._news is not None and self._news[0](self.member):
             _, telling, turn = self._news
             self._news = None
             telling.goes_on(turn, True)
+
+    def heeds(self, action: Any) -> None:
+        """What only some members want is under way; of offers and losses the owner reads in the member's view."""
 
     def takes(self, life: int, places: Mapping[Place, None]) -> None:
         """The owner uses exactly these places from now on."""

@@ -62,7 +62,7 @@ def _broken_or_none(stage: Stage) -> Broken | None:
     except LawBroken as law:
         return Broken(law.law, stage.world.now_ms, law.why)
     except Exception as error:
-        return Broken("no-defect", stage.world.now_ms, f"{type(error).__name__}: {error} ({_place(error)})")
+        return Broken("no-defect", stage.world.now_ms, f"{type(error).__name__}: {error} ({place_of(error)})")
     return None
 
 
@@ -249,7 +249,7 @@ def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
         yield from _files(disk, path)
 
 
-def _place(error: Exception) -> str:
+def place_of(error: Exception) -> str:
     """File and line where the error was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

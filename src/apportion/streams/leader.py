@@ -1,8 +1,9 @@
 """What the leader of a Streams group does in one rebalance: versions, topics, tasks, who has them, and what each consumer is told.
 
-A generator: what it must ask the cluster it yields (`questions.py`), and goes on with the answer. It never raises for what a
-member said or a topic lacks: then everybody is given nothing and the reason. A task that somebody else still holds is withheld
-whole, and the consumer that waits for it rejoins at once (KIP-429); the plan itself does not depend on that.
+A generator: what it must ask the cluster it yields (`questions.py`), and goes on with the answer. It does not raise for what a
+member said or a topic lacks: then everybody is given nothing and the reason. Only versions that cannot be together make a leader of
+before 2.4 fail. A task that somebody else still holds is withheld whole, and the consumer that waits for it rejoins at once
+(KIP-429); the plan itself does not depend on that.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -58,11 +59,16 @@ class Plan(NamedTuple):
 
 
 def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wall_ms: int) -> Generator[Question, Any, Plan]:
-    """The plan of one rebalance. exist: the partitions of the topics that exist. said: what each consumer told, by member id."""
+    """The plan of one rebalance. exist: the partitions of the topics that exist. said: what each consumer told, by member id.
+
+    Refused where the versions of the members do not go together and the leader's release fails then.
+    """
     versions = {member: Spoken(consumer.info.used, consumer.info.supported) for member, consumer in said.items()}
     try:
         ruling = rule(versions, mine.latest, mine.manners)
     except Refused as refused:
+        if mine.manners is not Manners.SHARES:
+            raise
         return _failed(said, min(spoken.used for spoken in versions.values()), AssignorError.ASSIGNMENT_ERROR, refused.why)
     for member, consumer in sorted(said.items()):
         if isinstance(consumer.info, SubscriptionInfo) and consumer.info.error == AssignorError.SHUTDOWN_REQUESTED:

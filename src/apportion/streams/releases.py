@@ -79,6 +79,8 @@ SIMULATED = LATEST + 1
 """A metadata version that no release speaks yet."""
 RELEASES["post-2.0"] = Release("post-2.0", SIMULATED, Manners.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
 RELEASES["future"] = Release("future", SIMULATED, Manners.SHARES, (), eager=False, cooperative=True)
+LEAVES_ON_CLOSE = ("0.10.0", "0.10.1")
+"""Instances of all others are closed without a word to the group (KAFKA-4881), which notices when their session ends."""
 BRIDGE = "3.9"
 """The newest release that members of before 2.4 can be upgraded to while they run."""
 

@@ -1,0 +1,292 @@
+"""The rehearsal of an upgrade: a Streams application is bounced, instance by instance, in a world of its own, and what happened.
+
+Members, coordinator and log are the real ones. Nothing befalls the world but the bounces, and what `crash_at` wants, or the faults
+that somebody gives it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from apportion.sim.chronicle import Chronicle
+from apportion.sim.faults import befall
+from apportion.sim.outcome import Broken, LawBroken
+from apportion.sim.play import place_of
+from apportion.sim.scenario import CLASSIC, Fault, Scenario
+from apportion.sim.streams_instance import Instance
+from apportion.sim.streams_stage import Point, StreamsStage
+from apportion.sim.world import World
+from apportion.streams.crew import Policy
+from apportion.streams.releases import RELEASES, known_release
+from apportion.streams.upgrades import Bounce, Upgrade, forced, upgrade
+
+SLICE_US = 250_000  # how often it is asked whether the group is at rest
+RESTS_MS = 4_000  # a group that has been at rest for so long has settled: everybody's heartbeat has been answered since
+LEADERS = ("first", "middle", "last")
+VICTIMS = ("instance", "leader", "broker")
+EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000  # session.timeout.ms of consumers before 3.0, and since
+REBALANCE_MS = 60_000
+
+
+class RehearsalRefused(ValueError):
+    """An upgrade that cannot be played; the text is one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What is played. Values that cannot be are refused (RehearsalRefused).
+
+    leader: when the group's leader is bounced: "first", "middle", "last", or as the N-th; who leads is asked when a bounce begins.
+    crash_at: at that step, counted through all bounces, `victim` dies while the step's instance is away. bounces: so many, right
+    or wrong; None: as many as are needed. away_ms: how long an instance needs to come back. session_ms: None: as the releases'
+    consumers have it.
+    """
+
+    from_: str
+    to: str
+    instances: int = 6
+    partitions: int = 6
+    standbys: int = 0
+    leader: str | int = "last"
+    crash_at: int | None = None
+    victim: str = "instance"
+    bounces: int | None = None
+    seed: int = 0
+    away_ms: int = 3_000
+    session_ms: int | None = None
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            steps = self.instances * len(self.upgrade.bounces)
+        except ValueError as error:
+            raise RehearsalRefused(str(error)) from error
+        for name, value, least, most in (
+            ("instances", self.instances, 1, 100),
+            ("partitions", self.partitions, 1, 1_000),
+            ("standbys", self.standbys, 0, 100),
+            ("crash_at", 1 if self.crash_at is None else self.crash_at, 1, steps),
+            ("leader", 1 if self.leader in LEADERS else self.leader, 1, self.instances),
+            ("away_ms", self.away_ms, 1, 600_000),
+            ("session_ms", 6_000 if self.session_ms is None else self.session_ms, 2_000, 1_800_000),
+        ):
+            if not isinstance(value, int) or not least <= value <= most:
+                raise RehearsalRefused(f"{name} must be a number from {least} to {most}, not {value!r}")
+        if self.victim not in VICTIMS:
+            raise RehearsalRefused(f"there is no victim {self.victim!r}; there are {', '.join(VICTIMS)}")
+
+    @property
+    def upgrade(self) -> Upgrade:
+        """The bounces that are played. ValueError if there is no way."""
+        return upgrade(self.from_, self.to) if self.bounces is None else forced(self.from_, self.to, self.bounces)
+
+    @property
+    def scenario(self) -> Scenario:
+        """The world in which it is played."""
+        return Scenario(
+            seed=self.seed,
+            workers=self.instances,
+            readers=0,
+            topics=1,
+            partitions=self.partitions,
+            duration_ms=1_000 if not self.faults else max(fault.at_ms for fault in self.faults) + 1_000,
+            session_ms=self.session_ms or min(session_ms(self.from_), session_ms(self.to)),
+            rebalance_ms=REBALANCE_MS,
+            protocol=CLASSIC,
+            faults=self.faults,
+        )
+
+    @property
+    def bound_ms(self) -> int:
+        """How long the group may need to settle after a step: who died is found out after a session, then all join again, twice."""
+        return 3 * self.scenario.session_ms + 2 * self.away_ms + 60_000
+
+
+class Step(NamedTuple):
+    """One step, once the group has settled. at_ms: when it began. version: in which all work then. led: it led the group before.
+
+    moved: tasks that another instance runs than before the step. unowned_ms: the longest time that a task was active nowhere.
+    crashed: who died on the way, "" if nobody. died: instances that cannot be members, with their reasons.
+    """
+
+    number: int
+    instance: str
+    runs_as: Bounce
+    led: bool
+    at_ms: int
+    took_ms: int
+    version: int
+    rebalances: int
+    moved: int
+    unowned_ms: int
+    crashed: str
+    died: dict[str, str]
+
+
+class Rehearsed(NamedTuple):
+    """What came of it. version_before: of the group's metadata at the beginning. broken: the law that broke, and ended it."""
+
+    rehearsal: Rehearsal
+    version_before: int
+    steps: tuple[Step, ...]
+    points: tuple[Point, ...]
+    longest_unowned_ms: int
+    simulated_ms: int
+    world_steps: int
+    digest: str
+    broken: Broken | None
+
+    @property
+    def died(self) -> dict[str, str]:
+        """Every instance that could not be a member at some time, and why."""
+        return {name: why for step in self.steps for name, why in step.died.items()}
+
+    @property
+    def held(self) -> bool:
+        """True where every law held and nobody died that was not killed."""
+        return self.broken is None and not self.died
+
+    @property
+    def final_version(self) -> int:
+        """The metadata version in the end."""
+        return self.steps[-1].version if self.steps else self.version_before
+
+
+def session_ms(release: str) -> int:
+    """The session timeout of that release's consumers."""
+    names = list(RELEASES)
+    return SESSION_MS if names.index(known_release(release).name) >= names.index("3.0") else EARLY_SESSION_MS
+
+
+def rehearse(
+    rehearsal: Rehearsal, chronicle: Chronicle | None = None, told: Callable[[Step], None] = lambda step: None
+) -> Rehearsed:
+    """What becomes of that upgrade. told: hears of each step when it has ended."""
+    world = World(rehearsal.scenario, chronicle)
+    policy = Policy(standbys=rehearsal.standbys)
+    stage = StreamsStage(world, Bounce(known_release(rehearsal.from_)), policy)
+    player = _Player(rehearsal, stage, told)
+    broken = None
+    try:
+        player.play()
+    except LawBroken as law:
+        broken = Broken(law.law, world.now_ms, law.why)
+    except Exception as error:
+        broken = Broken("no-defect", world.now_ms, f"{type(error).__name__}: {error} ({place_of(error)})")
+    if broken is not None:
+        world.say("world", f"law broken: {broken}")
+    return Rehearsed(
+        rehearsal=rehearsal,
+        version_before=player.version_before,
+        steps=tuple(player.steps),
+        points=tuple(stage.points),
+        longest_unowned_ms=stage.longest_gap_ms(),
+        simulated_ms=world.now_ms,
+        world_steps=world.steps,
+        digest=world.digest(),
+        broken=broken,
+    )
+
+
+class _Player:
+    """Plays one rehearsal, step by step."""
+
+    def __init__(self, rehearsal: Rehearsal, stage: StreamsStage, told: Callable[[Step], None]) -> None:
+        self.rehearsal, self.stage, self.told = rehearsal, stage, told
+        self.world = stage.world
+        self.steps: list[Step] = []
+        self.version_before = -1
+
+    def play(self) -> None:
+        """Every instance has been bounced as often as it must be, and the group has settled."""
+        self.stage.opens()
+        self._settle()
+        self.version_before = self.stage.version()
+        for fault in self.rehearsal.faults:
+            self.world.after(fault.at_ms * 1_000, befall, self.stage, fault)
+        for bounce in self.rehearsal.upgrade.bounces:
+            for instance in self._order():
+                self._step(instance, bounce)
+        if self.rehearsal.faults:
+            self.stage.calm_down()
+            self._settle()
+        self.stage.watch.crashing()
+
+    def _order(self) -> Sequence[Instance]:
+        """The instances in order of name, but for the one that leads now, which comes when it shall."""
+        leader = self.stage.leader_or_none()
+        others = [each for each in self.stage.instances if each is not leader]
+        if leader is not None:
+            wanted = self.rehearsal.leader
+            places = {"first": 0, "middle": len(others) // 2, "last": len(others)}
+            others.insert(places[wanted] if isinstance(wanted, str) else wanted - 1, leader)
+        return others
+
+    def _step(self, instance: Instance, bounce: Bounce) -> None:
+        """The instance has come back as `bounce` says, and the group has settled."""
+        stage, world = self.stage, self.world
+        number, at_ms, led = len(self.steps) + 1, world.now_ms, instance is stage.leader_or_none()
+        rebalances, gaps, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
+        world.say("world", f"step {number}: {instance.name} comes back as {bounce}")
+        instance.next_as = bounce
+        instance.hear(instance.life, instance.close)
+        stage.begins_again(instance, self.rehearsal.away_ms)
+        crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
+        self._settle()
+        after = stage.owners()
+        step = Step(
+            number=number,
+            instance=instance.name,
+            runs_as=bounce,
+            led=led,
+            at_ms=at_ms,
+            took_ms=world.now_ms - at_ms,
+            version=stage.version(),
+            rebalances=stage.watch.history.rebalances - rebalances,
+            moved=sum(before.get(task) != name for task, name in after.items()),
+            unowned_ms=max([0, *(gap_ms for _, gap_ms in stage.gaps[gaps:])]),
+            crashed=crashed,
+            died=stage.died(),
+        )
+        self.steps.append(step)
+        self.told(step)
+
+    def _crash(self, bounced: Instance) -> str:
+        """While that instance is away another dies without a word, or the broker does; it comes back after the same time."""
+        stage, away_ms = self.stage, self.rehearsal.away_ms
+        self.world.run(self.world.now_us + away_ms * 500)
+        if self.rehearsal.victim == "broker":
+            stage.crash_broker(None, True)
+            self.world.after(away_ms * 1_000, stage.start_broker)
+            return "broker"
+        live = [each for each in stage.instances if each is not bounced and each.is_up]
+        leader = stage.leader_or_none()
+        if not live:
+            return ""
+        victim = leader if self.rehearsal.victim == "leader" and leader in live else live[0]
+        assert victim is not None
+        victim.die(says_goodbye=False)
+        stage.begins_again(victim, away_ms)
+        return victim.name
+
+    def _settle(self) -> None:
+        """The group has been at rest for a while, and is as it shall be. Raises LawBroken where that takes too long."""
+        world, stage = self.world, self.stage
+        until_ms = world.now_ms + self.rehearsal.bound_ms
+        rest_since_ms: int | None = None
+        while True:
+            world.run(world.now_us + SLICE_US)
+            all_live = all(each.is_up or each.died_of for each in stage.instances)
+            if not all_live or not stage.is_at_rest():
+                rest_since_ms = None
+                if world.now_ms >= until_ms:
+                    self._late()
+                    return
+            elif rest_since_ms is None:
+                rest_since_ms = world.now_ms
+            elif world.now_ms - rest_since_ms >= RESTS_MS:
+                stage.check_rest()
+                return
+
+    def _late(self) -> None:
+        raise LawBroken("converges", f"the group has not settled within {self.rehearsal.bound_ms} ms.")

@@ -1,0 +1,88 @@
+"""The laws of a Streams group as its coordinator and its instances have it: a sentence for each violation, none where it holds.
+
+Those of MOVING hold between any two steps, those of AT_REST once a group has settled, and only if the bounces are the right ones.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from apportion.sim.streams_instance import Instance
+from apportion.streams.crew import Policy
+from apportion.streams.releases import SPOKEN_AS
+from apportion.streams.words import TaskId
+
+
+class Group(NamedTuple):
+    """What a law looks at. instances: all that live. members: ids of those whom the coordinator takes for members.
+
+    tasks: all that there are.
+    """
+
+    instances: Sequence[Instance]
+    members: Mapping[str, object]
+    tasks: Sequence[TaskId]
+    policy: Policy
+
+
+Law = Callable[[Group], Iterator[str]]
+
+
+def one_active(group: Group) -> Iterator[str]:
+    """No task is active in two processes at once, both of which are members. Who was dismissed may not know it yet."""
+    runs: dict[TaskId, str] = {}
+    for each in group.instances:
+        view = each.member.view()
+        if view.member_id not in group.members or each.hand[0] != view.lives:
+            continue
+        for task in each.active:
+            if task in runs:
+                yield f"task {task} is active in {runs[task]} and in {each.name}."
+            runs[task] = each.name
+
+
+def one_role(group: Group) -> Iterator[str]:
+    """No process was given a task as active and as standby."""
+    for each in group.instances:
+        for task in each.share.active:
+            if task in each.share.standby:
+                yield f"{each.name} was given task {task} as active and as standby."
+
+
+def all_owned(group: Group) -> Iterator[str]:
+    """Every task is active in exactly one process."""
+    owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
+    for each in group.instances:
+        for task in each.active:
+            owners.setdefault(task, []).append(each.name)
+    for task, names in owners.items():
+        if len(names) != 1:
+            yield f"task {task} is active in {' and in '.join(names) or 'no process'}."
+
+
+def one_version(group: Group) -> Iterator[str]:
+    """Everybody works by an assignment in the newest version that all may speak."""
+    expected = min((may_speak(each) for each in group.instances), default=0)
+    for each in group.instances:
+        if each.share.used != expected:
+            yield f"{each.name} works by an assignment in metadata version {each.share.used}; all may speak {expected}."
+
+
+def few_warmups(group: Group) -> Iterator[str]:
+    """Beside the standbys that each task shall have there are no more copies than may warm up."""
+    copies: dict[TaskId, int] = {}
+    for each in group.instances:
+        for task in each.share.standby:
+            copies[task] = copies.get(task, 0) + 1
+    beyond = sum(max(0, count - group.policy.standbys) for count in copies.values())
+    if beyond > group.policy.max_warmups:
+        yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmups} may."
+
+
+MOVING: dict[str, Law] = {"one-active": one_active, "one-role": one_role}
+AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version, "few-warmups": few_warmups}
+
+
+def may_speak(instance: Instance) -> int:
+    """The newest metadata version that this process may speak, by its release and its `upgrade.from`."""
+    release, upgrade_from = instance.now_as
+    return min(release.metadata, SPOKEN_AS.get(upgrade_from or "", release.metadata))

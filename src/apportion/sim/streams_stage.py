@@ -1,0 +1,150 @@
+"""Everybody in a world with one Streams group, and what was seen of it: who ran which task when, and which laws held."""
+
+from typing import Any, NamedTuple
+
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.state import State as Standing
+from apportion.member.membership import State
+from apportion.sim.outcome import LawBroken
+from apportion.sim.stage import Stage
+from apportion.sim.streams_instance import COUNTER, SOURCE, SPLITS, Instance
+from apportion.sim.streams_laws import AT_REST, MOVING, Group
+from apportion.sim.world import World
+from apportion.streams.crew import Policy
+from apportion.streams.upgrades import Bounce
+from apportion.streams.words import TaskId
+
+
+class Point(NamedTuple):
+    """From `at_ms` on the instance is this. runs_as: None while it does not live. version: of its assignment, -1 without one."""
+
+    at_ms: int
+    instance: str
+    runs_as: Bounce | None
+    version: int
+    tasks: int
+
+
+class StreamsStage(Stage):
+    """One world in which all applications are instances of one Streams application. tasks: all that it has.
+
+    points: what each instance was, in the order of time. gaps: tasks and how long they were active nowhere, from the moment on at
+    which all were active for the first time.
+    """
+
+    def __init__(self, world: World, first: Bounce, policy: Policy, assignor: str = "highavailability") -> None:
+        self._first, self._settings = first, {"policy": policy, "assignor": assignor}
+        self.policy = policy
+        self.instances: list[Instance] = []
+        self.points: list[Point] = []
+        self.gaps: list[tuple[TaskId, int]] = []
+        self._seen: dict[str, Any] = {}  # of each instance: what it was when it was looked at last
+        self._free_since_ms: dict[TaskId, int] | None = None  # None until all tasks have been active once
+        super().__init__(world)
+        numbers = range(world.scenario.partitions)
+        self.tasks = tuple(TaskId(part, number) for part in (SPLITS, COUNTER) for number in numbers)
+
+    def _engage(self, index: int) -> None:
+        scenario = self.world.scenario
+        spoken = self._dialects[index]
+        instance = Instance(self.world, f"app{index + 1}", self.broker, (SOURCE,), index < scenario.statics, self.watch, spoken)
+        instance.plays(self._first, self._looks_on, **self._settings)
+        self.instances.append(instance)
+        self.applications.append(instance)
+        self.watch.applications[instance.name] = instance
+
+    @property
+    def classic_or_none(self) -> ClassicGroup | None:
+        """The group as its coordinator has it; None while there is none."""
+        shards = () if self.broker.node is None else self.broker.node.shards()
+        for _, shard in shards:
+            group = shard.ledger.groups.get(Instance.group)
+            if isinstance(group, ClassicGroup):
+                return group
+        return None
+
+    def leader_or_none(self) -> Instance | None:
+        """The instance that leads the group."""
+        group = self.classic_or_none
+        return None if group is None else next((each for each in self._live() if self._id(each) == group.live.leader), None)
+
+    def is_at_rest(self) -> bool:
+        """Every living instance has what its newest assignment gives it, and the group knows of nobody else."""
+        group = self.classic_or_none
+        if group is None or group.live.state is not Standing.STABLE or not self.broker.is_listening:
+            return False
+        live = self._live()
+        if sorted(group.live.members) != sorted(map(self._id, live)):
+            return False
+        return all(
+            each.member.view().state is State.STABLE
+            and each.member.view().epoch == group.live.generation
+            and len(each.hand[1]) == len(each.member.view().owned)
+            for each in live
+        )
+
+    def check_rest(self) -> None:
+        """The group, which is at rest, is as it shall be."""
+        for law, check in AT_REST.items():
+            for why in check(self._group()):
+                raise LawBroken(law, why)
+
+    def version(self) -> int:
+        """The highest metadata version that somebody's assignment is in; at rest all are in the same."""
+        return max((each.share.used for each in self._live()), default=-1)
+
+    def owners(self) -> dict[TaskId, str]:
+        """Who runs each task now."""
+        return {task: each.name for each in self._live() for task in each.active}
+
+    def longest_gap_ms(self) -> int:
+        """The longest time that a task was active nowhere, gaps that are still open included."""
+        open_ = (self.world.now_ms - since_ms for since_ms in (self._free_since_ms or {}).values())
+        return max([0, *(gap_ms for _, gap_ms in self.gaps), *open_])
+
+    def died(self) -> dict[str, str]:
+        """The instances that are dead for good, and why."""
+        return {each.name: each.died_of for each in self.instances if each.died_of and not each.is_up}
+
+    def _live(self) -> list[Instance]:
+        return [each for each in self.instances if each.is_up and each.is_working]
+
+    def _id(self, instance: Instance) -> str:
+        return instance.member.view().member_id
+
+    def _group(self) -> Group:
+        group = self.classic_or_none
+        return Group(self._live(), {} if group is None else group.live.members, self.tasks, self.policy)
+
+    def _looks_on(self, instance: Instance) -> None:
+        """The instance may have other tasks than before, or have begun or ended to live."""
+        point = Point(
+            self.world.now_ms,
+            instance.name,
+            instance.now_as if instance.is_up else None,
+            instance.share.used if instance.is_up else -1,
+            len(instance.active),
+        )
+        seen = (point[1:], instance.share, tuple(instance.active))
+        if self._seen.get(instance.name) == seen:
+            return
+        before, self._seen[instance.name] = self._seen.get(instance.name), seen
+        if before is None or before[0] != seen[0]:
+            self.points.append(point)
+        self._count()
+        for law, check in MOVING.items():
+            for why in check(self._group()):
+                raise LawBroken(law, why)
+
+    def _count(self) -> None:
+        """It is known which tasks are active nowhere, and since when."""
+        now_ms, owned = self.world.now_ms, self.owners()
+        if self._free_since_ms is None:
+            if len(owned) == len(self.tasks):
+                self._free_since_ms = {}
+            return
+        for task in self.tasks:
+            if task not in owned:
+                self._free_since_ms.setdefault(task, now_ms)
+            elif task in self._free_since_ms:
+                self.gaps.append((task, now_ms - self._free_since_ms.pop(task)))
