@@ -255,5 +255,71 @@ def sim(
     raise typer.Exit(run(wish))
 
 
+streams = typer.Typer(help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True)
+app.add_typer(streams, name="streams")
+
+STEPS = "How it is done"
+FROM_HELP = "The release that runs now, such as 1.1 or 2.3."
+TO_HELP = "The release that shall run, such as 4.0. `future` and `post-2.0` speak a metadata version that no release speaks yet."
+LEADER_HELP = "When the group's leader is bounced: first, middle, last, or as the N-th. Asked anew when a bounce begins."
+CRASH_HELP = "At this step, counted through all bounces, somebody dies without a word while the step's instance is away."
+VICTIM_HELP = "With --crash-at: who dies: instance (one that is not being bounced), leader, or broker."
+BOUNCES_HELP = "Make so many bounces, right or wrong: 1 shows what happens if upgrade.from is forgotten."
+SESSION_HELP = "session.timeout.ms; 10,000, or 45,000 where both releases are 3.0 or later, as their consumers have it."
+
+
+@streams.command("rehearse", no_args_is_help=True)
+def streams_rehearse(
+    from_: Annotated[str | None, typer.Option("--from", metavar="RELEASE", help=FROM_HELP)] = None,
+    to: Annotated[str | None, typer.Option(metavar="RELEASE", help=TO_HELP)] = None,
+    instances: Annotated[int, typer.Option(help="Instances, with one stream thread each.")] = 6,
+    partitions: Annotated[int, typer.Option(help="Partitions of what is read; there are two tasks for each.")] = 6,
+    standbys: Annotated[int, typer.Option(help="num.standby.replicas.")] = 0,
+    leader: Annotated[str, typer.Option(metavar="WHEN", help=LEADER_HELP, rich_help_panel=STEPS)] = "last",
+    crash_at: Annotated[int | None, typer.Option(metavar="STEP", help=CRASH_HELP, rich_help_panel=STEPS)] = None,
+    victim: Annotated[str, typer.Option(metavar="WHO", help=VICTIM_HELP, rich_help_panel=STEPS)] = "instance",
+    bounces: Annotated[int | None, typer.Option(metavar="1|2", help=BOUNCES_HELP, rich_help_panel=STEPS)] = None,
+    away_ms: Annotated[int, typer.Option(help="How long an instance needs to come back.", rich_help_panel=STEPS)] = 3_000,
+    session_ms: Annotated[int | None, typer.Option(help=SESSION_HELP, rich_help_panel=STEPS)] = None,
+    seed: Annotated[int, typer.Option(help="One seed is one history, on any machine.", rich_help_panel=STEPS)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.", rich_help_panel=PRINTED)] = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw it: who ran as what, and the version.", rich_help_panel=PRINTED)
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Everything that happened, line by line.", rich_help_panel=PRINTED)
+    ] = None,
+) -> None:
+    """Play the rolling upgrade of a Kafka Streams application before it is made.
+
+    It says whether one bounce suffices or two are needed, with which upgrade.from, and what each step does to the group: the
+    metadata version that all speak then, rebalances, tasks that move, and how long nobody ran a task. Members, coordinator and
+    log are real; clocks, network and disks are simulated. The exit code is 1 where the upgrade does not go well.
+
+    \b
+    apportion streams rehearse --from 1.1 --to 4.0
+    apportion streams rehearse --from 2.3 --to 3.9 --bounces 1     what if upgrade.from is forgotten
+    apportion streams rehearse --from 2.0 --to post-2.0 --leader first --crash-at 3 --victim leader
+    apportion streams rehearse --from 4.0 --to 2.8 --picture downgrade.svg
+    """
+    from apportion.cli.streams_rehearse import Wish, run
+
+    sizes = {
+        "from_": from_,
+        "to": to,
+        "instances": instances,
+        "partitions": partitions,
+        "standbys": standbys,
+        "leader": leader,
+        "crash_at": crash_at,
+        "victim": victim,
+        "bounces": bounces,
+        "away_ms": away_ms,
+        "session_ms": session_ms,
+        "seed": seed,
+    }
+    raise typer.Exit(run(Wish(sizes, as_json, picture, trace)))
+
+
 if __name__ == "__main__":
     app()

@@ -133,8 +133,10 @@ class StreamsAssignor:
                 unreadable.append(member)
                 self.notes.append(f"{member} gets nothing: {error}")
             else:
-                owned = (TopicPartition(topic, number) for topic, numbers in subscription.owned for number in numbers)
-                said[member] = Consumer(info, tuple(owned))
+                owned = subscription.owned if settings.release.cooperative else ()  # which older releases do not read
+                said[member] = Consumer(
+                    info, tuple(TopicPartition(topic, number) for topic, numbers in owned for number in numbers)
+                )
         mine = Lead(
             member=self.member_id,
             topology=settings.topology,

@@ -26,6 +26,7 @@ LEADERS = ("first", "middle", "last")
 VICTIMS = ("instance", "leader", "broker")
 EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000  # session.timeout.ms of consumers before 3.0, and since
 REBALANCE_MS = 60_000
+AGREE_MS = 5_000
 
 
 class RehearsalRefused(ValueError):
@@ -101,12 +102,21 @@ class Rehearsal:
         """How long the group may need to settle after a step: who died is found out after a session, then all join again, twice."""
         return 3 * self.scenario.session_ms + 2 * self.away_ms + 60_000
 
+    @property
+    def served_ms(self) -> int:
+        """How long a task may be active nowhere while nothing but this befalls the group.
+
+        Its instance is away, is missed after a session, and all have to agree; whoever dies meanwhile costs as much again.
+        """
+        disturbed = 1 if self.crash_at is None else 2
+        return disturbed * (self.scenario.session_ms + self.away_ms + AGREE_MS)
+
 
 class Step(NamedTuple):
     """One step, once the group has settled. at_ms: when it began. version: in which all work then. led: it led the group before.
 
-    moved: tasks that another instance runs than before the step. unowned_ms: the longest time that a task was active nowhere.
-    crashed: who died on the way, "" if nobody. died: instances that cannot be members, with their reasons.
+    moved: tasks that another instance runs than before the step. stopped: tasks that were active nowhere for a while; unowned_ms:
+    for how long at the longest. crashed: who died on the way, "" if nobody. died: instances that cannot be members, with their reasons.
     """
 
     number: int
@@ -118,6 +128,7 @@ class Step(NamedTuple):
     version: int
     rebalances: int
     moved: int
+    stopped: int
     unowned_ms: int
     crashed: str
     died: dict[str, str]
@@ -226,30 +237,39 @@ class _Player:
         """The instance has come back as `bounce` says, and the group has settled."""
         stage, world = self.stage, self.world
         number, at_ms, led = len(self.steps) + 1, world.now_ms, instance is stage.leader_or_none()
-        rebalances, gaps, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
+        rebalances, known, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
         world.say("world", f"step {number}: {instance.name} comes back as {bounce}")
         instance.next_as = bounce
         instance.hear(instance.life, instance.close)
         stage.begins_again(instance, self.rehearsal.away_ms)
         crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
-        self._settle()
-        after = stage.owners()
+        rests_since_ms = self._settle()
+        after, gaps = stage.owners(), stage.gaps[known:]
         step = Step(
             number=number,
             instance=instance.name,
             runs_as=bounce,
             led=led,
             at_ms=at_ms,
-            took_ms=world.now_ms - at_ms,
+            took_ms=rests_since_ms - at_ms,
             version=stage.version(),
             rebalances=stage.watch.history.rebalances - rebalances,
             moved=sum(before.get(task) != name for task, name in after.items()),
-            unowned_ms=max([0, *(gap_ms for _, gap_ms in stage.gaps[gaps:])]),
+            stopped=len({task for task, _ in gaps}),
+            unowned_ms=max([0, *(gap_ms for _, gap_ms in gaps)]),
             crashed=crashed,
             died=stage.died(),
         )
         self.steps.append(step)
         self.told(step)
+        self._check_served(step)
+
+    def _check_served(self, step: Step) -> None:
+        """No task was active nowhere for too long, if it was nobody's mistake."""
+        rehearsal = self.rehearsal
+        if not step.died and not rehearsal.faults and step.unowned_ms > rehearsal.served_ms:
+            why = f"in step {step.number} a task was active nowhere for {step.unowned_ms} ms; {rehearsal.served_ms} are allowed."
+            raise LawBroken("always-served", why)
 
     def _crash(self, bounced: Instance) -> str:
         """While that instance is away another dies without a word, or the broker does; it comes back after the same time."""
@@ -269,24 +289,16 @@ class _Player:
         stage.begins_again(victim, away_ms)
         return victim.name
 
-    def _settle(self) -> None:
-        """The group has been at rest for a while, and is as it shall be. Raises LawBroken where that takes too long."""
+    def _settle(self) -> int:
+        """The group has been at rest for a while, and is as it shall be; since when. Raises LawBroken where that takes too long."""
         world, stage = self.world, self.stage
         until_ms = world.now_ms + self.rehearsal.bound_ms
-        rest_since_ms: int | None = None
-        while True:
+        since_ms: int | None = None
+        while since_ms is None or world.now_ms - since_ms < RESTS_MS:
+            if since_ms is None and world.now_ms >= until_ms:
+                raise LawBroken("converges", f"the group has not settled within {self.rehearsal.bound_ms} ms.")
             world.run(world.now_us + SLICE_US)
-            all_live = all(each.is_up or each.died_of for each in stage.instances)
-            if not all_live or not stage.is_at_rest():
-                rest_since_ms = None
-                if world.now_ms >= until_ms:
-                    self._late()
-                    return
-            elif rest_since_ms is None:
-                rest_since_ms = world.now_ms
-            elif world.now_ms - rest_since_ms >= RESTS_MS:
-                stage.check_rest()
-                return
-
-    def _late(self) -> None:
-        raise LawBroken("converges", f"the group has not settled within {self.rehearsal.bound_ms} ms.")
+            here = all(each.is_up or each.died_of for each in stage.instances)
+            since_ms = (since_ms or world.now_ms) if here and stage.is_at_rest() else None
+        stage.check_rest()
+        return since_ms

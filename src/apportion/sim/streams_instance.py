@@ -22,7 +22,7 @@ from apportion.sim.questions import News, NoAnswer, Pause, Request, offsets_at, 
 from apportion.sim.scenario import Scenario
 from apportion.sim.world import EPOCH_MS, Story, Telling
 from apportion.streams.questions import EndOffsets, MakeTopics
-from apportion.streams.releases import LEAVES_ON_CLOSE
+from apportion.streams.releases import LEAVES_ON_CLOSE, Release
 from apportion.streams.topology import topology_of
 from apportion.streams.upgrades import Bounce
 from apportion.streams.words import RUNNING, TaskId
@@ -42,6 +42,7 @@ WORD_COUNT = topology_of(
 
 SPLITS, COUNTER = 0, 1  # the subtopologies
 CREATE, PRODUCE = 7, 12  # the versions that are spoken
+WARMS_UP = 8  # the metadata version of 2.6
 WRITES = 20  # records of a changelog at once
 READS = 200  # records at once of whoever reads after it
 WORKS_EVERY_MS = 2_000
@@ -73,6 +74,7 @@ class Instance(Application):
         self.state: dict[TaskId, int] = {}
         self.died_of = ""
         self.active: dict[TaskId, None] = {}
+        self.active_in = 0  # the life of its member in which it was given these
         self.restoring: dict[TaskId, None] = {}
 
     @property
@@ -107,7 +109,7 @@ class Instance(Application):
         self.looks_on(self)
 
     def close(self) -> None:
-        """The process is closed as Kafka Streams closes: its state is on the disk; the group is told only by the oldest releases."""
+        """The process is closed as Kafka Streams closes: with its state on the disk; only the oldest releases tell the group."""
         if not self.is_up:
             return
         self.disk = dict(self.state)
@@ -123,6 +125,7 @@ class Instance(Application):
             process_id=self.name.encode().rjust(16, b"."),
             release=bounce.release,
             upgrade_from=bounce.upgrade_from,
+            assignor=assignor_of(bounce.release),
             **self.settings,
         )
         return StreamsMember(
@@ -148,9 +151,9 @@ class Instance(Application):
 
     def takes(self, life: int, places: Mapping[Place, None]) -> None:
         """The owner runs exactly the tasks of these places from now on."""
-        self.active = dict.fromkeys(task_of(place) for place in places)
-        super().takes(life, places)
+        self.active, self.active_in = dict.fromkeys(task_of(place) for place in places), life
         self.looks_on(self)
+        super().takes(life, places)
 
     def _progress(self) -> dict[TaskId, int]:
         told = dict(self.state)
@@ -294,6 +297,11 @@ class Instance(Application):
                 self.restoring.pop(task, None)
         for task in [task for task in self.restoring if task.subtopology != COUNTER or task not in self.active]:
             del self.restoring[task]
+
+
+def assignor_of(release: Release) -> str:
+    """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
+    return "highavailability" if release.cooperative and release.metadata >= WARMS_UP else "sticky"
 
 
 def task_of(place: Place) -> TaskId:

@@ -32,7 +32,7 @@ def one_active(group: Group) -> Iterator[str]:
     runs: dict[TaskId, str] = {}
     for each in group.instances:
         view = each.member.view()
-        if view.member_id not in group.members or each.hand[0] != view.lives:
+        if view.member_id not in group.members or each.active_in != view.lives:
             continue
         for task in each.active:
             if task in runs:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.state import State as Standing
 from apportion.member.membership import State
+from apportion.sim.application import Application
 from apportion.sim.outcome import LawBroken
 from apportion.sim.stage import Stage
 from apportion.sim.streams_instance import COUNTER, SOURCE, SPLITS, Instance
@@ -32,8 +33,8 @@ class StreamsStage(Stage):
     which all were active for the first time.
     """
 
-    def __init__(self, world: World, first: Bounce, policy: Policy, assignor: str = "highavailability") -> None:
-        self._first, self._settings = first, {"policy": policy, "assignor": assignor}
+    def __init__(self, world: World, first: Bounce, policy: Policy) -> None:
+        self._first = first
         self.policy = policy
         self.instances: list[Instance] = []
         self.points: list[Point] = []
@@ -48,10 +49,17 @@ class StreamsStage(Stage):
         scenario = self.world.scenario
         spoken = self._dialects[index]
         instance = Instance(self.world, f"app{index + 1}", self.broker, (SOURCE,), index < scenario.statics, self.watch, spoken)
-        instance.plays(self._first, self._looks_on, **self._settings)
+        instance.plays(self._first, self._looks_on, policy=self.policy)
         self.instances.append(instance)
         self.applications.append(instance)
         self.watch.applications[instance.name] = instance
+
+    def _begins(self, application: Application, life: int) -> None:
+        """Nobody begins before there is something to read."""
+        if self.clerk.is_idle:
+            super()._begins(application, life)
+        else:
+            self.begins_again(application, 100)
 
     @property
     def classic_or_none(self) -> ClassicGroup | None:

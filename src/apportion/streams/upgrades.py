@@ -46,7 +46,7 @@ def upgrade(from_: str, to: str) -> Upgrade:
             f"stop all instances, then start them as {new.name}"
         )
     bridge = None if middle in (old, new) else middle.name
-    return Upgrade((Bounce(middle, low.name), Bounce(new)), f"{why}; upgrade.from={low.name} avoids that in a first bounce", bridge)
+    return Upgrade((Bounce(middle, low.name), Bounce(new)), f"{why}, which upgrade.from={low.name} avoids", bridge)
 
 
 def forced(from_: str, to: str, bounces: int) -> Upgrade:
@@ -56,7 +56,7 @@ def forced(from_: str, to: str, bounces: int) -> Upgrade:
         return needed
     if bounces != 1:
         raise ValueError(f"from {from_} to {to} there is one bounce to make, not {bounces}")
-    return Upgrade((Bounce(known_release(to)),), "so it was asked for")
+    return Upgrade((Bounce(known_release(to)),), "that is what was asked for, not what is needed")
 
 
 _AGES = {name: age for age, name in enumerate(RELEASES)}

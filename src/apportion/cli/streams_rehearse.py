@@ -1,0 +1,196 @@
+"""`apportion streams rehearse`: one upgrade played and told, as a table, as JSON, as a picture."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+
+from apportion.cli.rehearsal_picture import upgrade_svg
+from apportion.sim.chronicle import Chronicle
+from apportion.sim.rehearsal import LEADERS, Rehearsal, RehearsalRefused, Rehearsed, Step, rehearse
+from apportion.streams.upgrades import Upgrade, upgrade
+
+UNUSABLE = 2  # exit code where the arguments make no sense
+BROKEN = 1  # exit code where the upgrade does not go well
+PIPED_COLUMNS = 132
+LEGEND = (
+    "version: of the metadata in use once the group has settled. moved: tasks with another owner than before. "
+    "stopped: tasks that nobody ran for a while, and for how long."
+)
+
+
+class Wish(NamedTuple):
+    """What the user wants to see. sizes: fields of `Rehearsal`."""
+
+    sizes: dict[str, Any]
+    as_json: bool = False
+    picture: Path | None = None
+    trace: Path | None = None
+
+
+def run(wish: Wish) -> int:
+    """What was wished for is on stdout; the exit code."""
+    try:
+        code = _run(wish)
+        sys.stdout.flush()
+        return code
+    except RehearsalRefused as error:
+        print(f"apportion streams: {error}", file=sys.stderr)
+    except BrokenPipeError:  # who reads this has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    return UNUSABLE
+
+
+def leader_of(said: str) -> str | int:
+    """The place of the leader: one of LEADERS, or a number. RehearsalRefused for anything else."""
+    if said in LEADERS:
+        return said
+    if not said.isdecimal():
+        raise RehearsalRefused(f"--leader must be {', '.join(LEADERS)} or a number, not {said!r}")
+    return int(said)
+
+
+def _run(wish: Wish) -> int:
+    sizes = dict(wish.sizes, leader=leader_of(wish.sizes["leader"]))
+    if wish.picture is not None and wish.picture.suffix != ".svg":
+        raise RehearsalRefused(f"--picture draws SVG: name a file that ends with .svg, not {wish.picture}")
+    rehearsal = Rehearsal(**sizes)
+    chronicle = Chronicle() if wish.trace else None
+    console = Console(stderr=True)
+    with Status("", console=console) as status:
+
+        def told(step: Step) -> None:
+            status.update(f"step {step.number}: {step.instance} is back as {step.runs_as}")
+
+        rehearsed = rehearse(rehearsal, chronicle, told)
+    if wish.trace and chronicle:
+        _write(wish.trace, "".join(f"{line}\n" for line in chronicle.lines))
+    if wish.picture:
+        _write(wish.picture, upgrade_svg(rehearsed))
+    if wish.as_json:
+        print(json.dumps(as_json(rehearsed), indent=2))
+    else:
+        _show(rehearsed)
+    return 0 if rehearsed.held else BROKEN
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise RehearsalRefused(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _show(rehearsed: Rehearsed) -> None:
+    width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
+    console = Console(highlight=False, markup=False, width=width)
+    rehearsal = rehearsed.rehearsal
+    console.print(f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}")
+    for number, bounce in enumerate(rehearsal.upgrade.bounces, 1):
+        console.print(f"  bounce {number}: every instance comes back as {bounce}")
+    if rehearsed.steps:
+        console.print(_steps(rehearsed))
+        console.print(LEGEND, style="dim", soft_wrap=True)
+    for name, why in rehearsed.died.items():
+        console.print(f"{name} died: {why}", soft_wrap=True)
+    for line in verdict(rehearsed):
+        console.print(line, soft_wrap=True)
+
+
+def told(way: Upgrade) -> str:
+    """How many bounces, and why."""
+    if len(way.bounces) == 1:
+        return f"one rolling bounce; {way.why}."
+    bridge = f", by way of {way.bridge}" if way.bridge else ""
+    return f"two rolling bounces{bridge}; {way.why}."
+
+
+def _steps(rehearsed: Rehearsed) -> Table:
+    table = Table("step", "instance", "comes back as", "version", "rebalances", "tasks moved", "no owner for", "settled after")
+    for column in (0, 3, 4, 5, 6, 7):
+        table.columns[column].justify = "right"
+    table.add_row("", "", "", str(rehearsed.version_before), "", "", "", "", "", style="dim")
+    before = rehearsed.version_before
+    for step in rehearsed.steps:
+        leads = " (leader)" if step.led else ""
+        crash = f", {step.crashed} crashes" if step.crashed else ""
+        version = str(step.version) if step.version == before else f"{before} -> {step.version}"
+        stopped, settled = (f"{span_ms / 1000:.1f} s" for span_ms in (step.unowned_ms, step.took_ms))
+        figures = (version, str(step.rebalances), str(step.moved), str(step.stopped), stopped, settled)
+        last = step.number % rehearsed.rehearsal.instances == 0
+        table.add_row(str(step.number), f"{step.instance}{leads}{crash}", str(step.runs_as), *figures, end_section=last)
+        before = step.version
+    return table
+
+
+def verdict(rehearsed: Rehearsed) -> list[str]:
+    """What it came to, in sentences."""
+    rehearsal = rehearsed.rehearsal
+    needed = upgrade(rehearsal.from_, rehearsal.to)
+    lines = []
+    if rehearsed.broken is not None:
+        lines.append(f"The law {rehearsed.broken.law} broke after {rehearsed.broken.at_ms / 1000:.1f} s: {rehearsed.broken.why}")
+    if rehearsed.died:
+        lines.append(f"{len(rehearsed.died)} of {rehearsal.instances} instances died on the way.")
+    longest = f"{rehearsed.longest_unowned_ms / 1000:.1f} s"
+    if rehearsed.held:
+        lines.append(
+            f"All instances speak version {rehearsed.final_version}. The longest time that a task had no owner: {longest}."
+        )
+    else:
+        lines.append(f"The longest time that a task had no owner until then: {longest}.")
+    if rehearsal.upgrade.bounces != needed.bounces:
+        lines.append(f"This was not the way. Needed: {told(needed)}")
+        lines += [f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)]
+    return lines
+
+
+def as_json(rehearsed: Rehearsed) -> dict[str, Any]:
+    """The rehearsal as JSON; no figure in it comes from a real clock."""
+    rehearsal = rehearsed.rehearsal
+    needed = upgrade(rehearsal.from_, rehearsal.to)
+    return {
+        "from": rehearsal.from_,
+        "to": rehearsal.to,
+        "held": rehearsed.held,
+        "bounces": len(rehearsal.upgrade.bounces),
+        "upgrade_from": rehearsal.upgrade.upgrade_from,
+        "bridge": rehearsal.upgrade.bridge,
+        "why": rehearsal.upgrade.why,
+        "plan": [{"release": bounce.release.name, "upgrade_from": bounce.upgrade_from} for bounce in rehearsal.upgrade.bounces],
+        "bounces_needed": len(needed.bounces),
+        "version_before": rehearsed.version_before,
+        "final_version": rehearsed.final_version,
+        "rebalances": sum(step.rebalances for step in rehearsed.steps),
+        "tasks_moved": sum(step.moved for step in rehearsed.steps),
+        "longest_unowned_ms": rehearsed.longest_unowned_ms,
+        "simulated_ms": rehearsed.simulated_ms,
+        "steps": [_step_json(step) for step in rehearsed.steps],
+        "died": rehearsed.died,
+        "broken": rehearsed.broken and rehearsed.broken._asdict(),
+        "world": {
+            "instances": rehearsal.instances,
+            "partitions": rehearsal.partitions,
+            "standbys": rehearsal.standbys,
+            "leader": rehearsal.leader,
+            "crash_at": rehearsal.crash_at,
+            "victim": rehearsal.victim,
+            "away_ms": rehearsal.away_ms,
+            "session_ms": rehearsal.scenario.session_ms,
+            "seed": rehearsal.seed,
+        },
+        "digest": rehearsed.digest,
+    }
+
+
+def _step_json(step: Step) -> dict[str, Any]:
+    told = step._asdict()
+    bounce = told.pop("runs_as")
+    return {"step": told.pop("number"), "release": bounce.release.name, "upgrade_from": bounce.upgrade_from, **told}
