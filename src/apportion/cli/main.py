@@ -259,6 +259,9 @@ streams = typer.Typer(help="Look at Kafka Streams applications, on any Kafka-com
 app.add_typer(streams, name="streams")
 
 STEPS = "How it is done"
+ALL = "All upgrades of KIP-268"
+MATRIX_HELP = "Play the test matrix of KIP-268: every upgrade in it, with and without a crash, in twelve ways each."
+MATRIX_SPARK_HELP = "With --matrix: play on this Spark master, such as local[2] or spark://host:7077."
 FROM_HELP = "The release that runs now, such as 1.1 or 2.3."
 TO_HELP = "The release that shall run, such as 4.0. `future` and `post-2.0` speak a metadata version that no release speaks yet."
 LEADER_HELP = "When the group's leader is bounced: first, middle, last, or as the N-th. Asked anew when a bounce begins."
@@ -282,7 +285,10 @@ def streams_rehearse(
     away_ms: Annotated[int, typer.Option(help="How long an instance needs to come back.", rich_help_panel=STEPS)] = 3_000,
     session_ms: Annotated[int | None, typer.Option(help=SESSION_HELP, rich_help_panel=STEPS)] = None,
     seed: Annotated[int, typer.Option(help="One seed is one history, on any machine.", rich_help_panel=STEPS)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the table.", rich_help_panel=PRINTED)] = False,
+    matrix: Annotated[bool, typer.Option("--matrix", help=MATRIX_HELP, rich_help_panel=ALL)] = False,
+    spark: Annotated[str | None, typer.Option(metavar="MASTER", help=MATRIX_SPARK_HELP, rich_help_panel=ALL)] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="With --matrix: processes to play in.", rich_help_panel=ALL)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.", rich_help_panel=PRINTED)] = False,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Draw it: who ran as what, and the version.", rich_help_panel=PRINTED)
     ] = None,
@@ -301,6 +307,7 @@ def streams_rehearse(
     apportion streams rehearse --from 2.3 --to 3.9 --bounces 1     what if upgrade.from is forgotten
     apportion streams rehearse --from 2.0 --to post-2.0 --leader first --crash-at 3 --victim leader
     apportion streams rehearse --from 4.0 --to 2.8 --picture downgrade.svg
+    apportion streams rehearse --matrix --spark 'local[2]'
     """
     from apportion.cli.streams_rehearse import Wish, run
 
@@ -318,7 +325,7 @@ def streams_rehearse(
         "session_ms": session_ms,
         "seed": seed,
     }
-    raise typer.Exit(run(Wish(sizes, as_json, picture, trace)))
+    raise typer.Exit(run(Wish(sizes, as_json, picture, trace, matrix, spark, jobs)))
 
 
 if __name__ == "__main__":

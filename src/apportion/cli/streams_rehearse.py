@@ -32,6 +32,9 @@ class Wish(NamedTuple):
     as_json: bool = False
     picture: Path | None = None
     trace: Path | None = None
+    matrix: bool = False
+    spark: str | None = None
+    jobs: int | None = None
 
 
 def run(wish: Wish) -> int:
@@ -58,6 +61,21 @@ def leader_of(said: str) -> str | int:
 
 
 def _run(wish: Wish) -> int:
+    named = [name for name, size in (("--from", wish.sizes["from_"]), ("--to", wish.sizes["to"])) if size is not None]
+    if wish.matrix:
+        if named or wish.picture or wish.trace:
+            raise RehearsalRefused(f"--matrix plays every upgrade: {', '.join(named) or 'a picture or a trace'} is for one")
+        from apportion.cli.rehearsal_matrix import run_matrix
+
+        return run_matrix(wish.sizes["seed"], wish.as_json, wish.spark, wish.jobs)
+    if wish.spark or wish.jobs:
+        raise RehearsalRefused("--spark and --jobs are for --matrix")
+    if len(named) < 2:
+        raise RehearsalRefused("say both --from and --to, or --matrix")
+    return _one(wish)
+
+
+def _one(wish: Wish) -> int:
     sizes = dict(wish.sizes, leader=leader_of(wish.sizes["leader"]))
     if wish.picture is not None and wish.picture.suffix != ".svg":
         raise RehearsalRefused(f"--picture draws SVG: name a file that ends with .svg, not {wish.picture}")
@@ -113,8 +131,9 @@ def told(way: Upgrade) -> str:
 
 
 def _steps(rehearsed: Rehearsed) -> Table:
-    table = Table("step", "instance", "comes back as", "version", "rebalances", "tasks moved", "no owner for", "settled after")
-    for column in (0, 3, 4, 5, 6, 7):
+    table = Table("step", "instance", "comes back as", "version", "rebalances", "moved", "stopped", "for", "settled in")
+    table.columns[2].no_wrap = True
+    for column in (0, 3, 4, 5, 6, 7, 8):
         table.columns[column].justify = "right"
     table.add_row("", "", "", str(rehearsed.version_before), "", "", "", "", "", style="dim")
     before = rehearsed.version_before

@@ -5,7 +5,7 @@ that somebody gives it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from apportion.sim.chronicle import Chronicle
@@ -76,6 +76,10 @@ class Rehearsal:
         if self.victim not in VICTIMS:
             raise RehearsalRefused(f"there is no victim {self.victim!r}; there are {', '.join(VICTIMS)}")
 
+    def with_crash(self, step: int, victim: str) -> "Rehearsal":
+        """The same, but for a death at that step."""
+        return replace(self, crash_at=step, victim=victim)
+
     @property
     def upgrade(self) -> Upgrade:
         """The bounces that are played. ValueError if there is no way."""
@@ -113,10 +117,11 @@ class Rehearsal:
 
 
 class Step(NamedTuple):
-    """One step, once the group has settled. at_ms: when it began. version: in which all work then. led: it led the group before.
+    """One step, once the group has settled.
 
-    moved: tasks that another instance runs than before the step. stopped: tasks that were active nowhere for a while; unowned_ms:
-    for how long at the longest. crashed: who died on the way, "" if nobody. died: instances that cannot be members, with their reasons.
+    at_ms: when it began. version: in which all work then. led: the instance led the group before. moved: tasks with another owner
+    than before. stopped: tasks that were active nowhere for a while; unowned_ms: for how long at the longest. crashed: who died on
+    the way, "" if nobody. died: instances that cannot be members, with their reasons.
     """
 
     number: int

@@ -1,0 +1,147 @@
+"""`apportion streams rehearse --matrix`: every upgrade of KIP-268's test matrix, in processes here or on Spark, as one table."""
+
+import json
+import multiprocessing
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from shutil import get_terminal_size
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from apportion.sim.fleet import cores
+from apportion.sim.matrix import BACKPORTED, FROM, TO, Play, Played, cells, played, plays
+from apportion.sim.rehearsal import RehearsalRefused
+
+PIPED_COLUMNS = 120
+BROKEN = 1  # exit code where some upgrade does not go well
+
+
+class Cell(NamedTuple):
+    """One upgrade, and what came of all its plays."""
+
+    from_: str
+    to: str
+    plays: tuple[Played, ...]
+
+    @property
+    def failed(self) -> tuple[Played, ...]:
+        """The plays in which a law broke."""
+        return tuple(each for each in self.plays if not each.holds)
+
+    @property
+    def longest_unowned_ms(self) -> int:
+        """The longest time that a task had no owner in any of them."""
+        return max(each.longest_unowned_ms for each in self.plays)
+
+    def __str__(self) -> str:
+        said = f"{len(self.failed)} of {len(self.plays)} fail" if self.failed else f"{self.longest_unowned_ms / 1000:.1f} s"
+        mark = "*" if self.to in BACKPORTED else " "
+        return f"{self.plays[0].bounces} x {said:>6}{mark}"
+
+
+def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) -> int:
+    """The whole matrix is on stdout; the exit code. jobs: processes to play in, as many as there are cores if None."""
+    wanted = plays(seed)
+    outcomes = _on_spark(spark, wanted) if spark else _here(wanted, jobs or cores())
+    by_cell: dict[tuple[str, str], list[Played]] = {cell: [] for cell in cells()}
+    for one in outcomes:
+        by_cell[one.from_, one.to].append(one)
+    found = [Cell(*cell, tuple(sorted(some))) for cell, some in by_cell.items()]
+    if as_json:
+        print(json.dumps([_told(cell) for cell in found], indent=2))
+    else:
+        _show(found)
+    return BROKEN if any(cell.failed for cell in found) else 0
+
+
+def _here(wanted: list[Play], jobs: int) -> list[Played]:
+    console = Console(stderr=True)
+    with _pool(jobs) as pool:
+        outcomes = pool.map(played, wanted, chunksize=4)
+        quiet = not console.is_terminal
+        return list(track(outcomes, "upgrades", total=len(wanted), console=console, transient=True, disable=quiet))
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    try:
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield pool
+    except BrokenProcessPool:
+        raise RehearsalRefused("a process that played some of the upgrades was killed: is there enough memory?") from None
+
+
+def _on_spark(master: str, wanted: list[Play]) -> list[Played]:
+    try:
+        from apportion.spark import seeds as sessions
+        from apportion.spark.rehearsals import rehearsals
+    except ModuleNotFoundError as error:
+        library = (error.name or "pyspark").split(".")[0]
+        raise RehearsalRefused(f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'") from None
+    try:
+        session = sessions.session(master)
+        try:
+            rows = rehearsals(session, wanted).collect()
+        finally:
+            session.stop()
+    except sessions.SparkError as error:
+        raise RehearsalRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
+    return [Played(**dict(row.asDict(), versions=tuple(row.versions))) for row in rows]
+
+
+def _show(found: Iterable[Cell]) -> None:
+    at = {(cell.from_, cell.to): cell for cell in found}
+    table = Table(
+        "from", *(f"to {to}" for to in TO), title="KIP-268's matrix: rolling bounces, and the longest time without an owner"
+    )
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for from_ in FROM:
+        row = (at.get((from_, to)) for to in TO)
+        table.add_row(from_, *("" if cell is None else str(cell) for cell in row))
+    width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
+    console = Console(highlight=False, markup=False, width=width)
+    console.print(table)
+    every = [one for cell in at.values() for one in cell.plays]
+    console.print("* needs KAFKA-6054 brought back to that release. post-2.0 speaks a metadata version that no release speaks yet.")
+    console.print(
+        f"{len(at)} upgrades, {len(every)} ways to play them: the leader bounced first, in between and last; "
+        "nobody, an instance, the leader or the broker dies in the middle.",
+        soft_wrap=True,
+    )
+    for one in every:
+        if not one.holds:
+            console.print(f"{one.from_} to {one.to}, leader {one.leader}, {one.crash} dies: {one.why}", soft_wrap=True)
+    failed = sum(not one.holds for one in every)
+    console.print(f"{failed} of them fail" if failed else "all hold")
+
+
+def _told(cell: Cell) -> dict[str, Any]:
+    first = cell.plays[0]
+    return {
+        "from": cell.from_,
+        "to": cell.to,
+        "backported": cell.to in BACKPORTED,
+        "bounces": first.bounces,
+        "upgrade_from": first.upgrade_from,
+        "held": not cell.failed,
+        "longest_unowned_ms": cell.longest_unowned_ms,
+        "plays": [
+            {
+                "leader": one.leader,
+                "crash": one.crash,
+                "versions": one.versions,
+                "longest_unowned_ms": one.longest_unowned_ms,
+                "allowed_ms": one.allowed_ms,
+                "rebalances": one.rebalances,
+                "why": one.why,
+            }
+            for one in cell.plays
+        ],
+    }
