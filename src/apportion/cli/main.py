@@ -255,9 +255,6 @@ def sim(
     raise typer.Exit(run(wish))
 
 
-streams = typer.Typer(help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True)
-app.add_typer(streams, name="streams")
-
 STEPS = "How it is done"
 ALL = "All upgrades of KIP-268"
 MATRIX_HELP = "Play the test matrix of KIP-268: every upgrade in it, with and without a crash, in twelve ways each."

@@ -9,11 +9,11 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.generation import ClassicSettings
-from apportion.member.membership import Adopted, Ask, Known, Polled, SeenTopic, Told, Unanswered
+from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Told, Unanswered
 from apportion.member.plan import LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
-from apportion.member.streams import Progress, StreamsMember
+from apportion.member.streams import StreamsMember
 from apportion.member.streams_assignor import StreamsSettings, TaskShare
 from apportion.sim.application import LOOKS_EVERY_MS, Application, has_news
 from apportion.sim.client import REQUEST_TIMEOUT_MS
