@@ -90,7 +90,7 @@ def launch(streams_classpath, tmp_path):
 
 
 @pytest.mark.parametrize("first", ["java", "python"])
-def test_with_an_instance_held_at_version_2_all_speak_it(bootstrap, streams, launch, python, tmp_path, first):
+def test_with_an_instance_held_at_version_2_all_speak_it_until_it_is_gone(bootstrap, streams, launch, python, tmp_path, first):
     application = Application(bootstrap, "words")
     held = launch("held", "3.9.1")
 
@@ -107,7 +107,11 @@ def test_with_an_instance_held_at_version_2_all_speak_it(bootstrap, streams, lau
             running.append(starts(who))
             application.settled(*running)
         assert application.spoken() == {"held": 2, "snake": 11, "newest": 11}
-        assert next(each for each in running if isinstance(each, PythonInstance)).share.used == 2
+        snake = next(each for each in running if isinstance(each, PythonInstance))
+        assert snake.share.used == 2
+        running.pop(0 if first == "java" else 1).leave()
+        application.settled(*running)
+        until(lambda: snake.share.used == 11, "all speak the newest version")
     ledger = application.counted()
     assert ledger.agrees()
     for each in running:
