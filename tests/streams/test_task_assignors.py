@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apportion.streams.crew import Policy, Shares
@@ -68,6 +68,8 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, 
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES, st.booleans(), st.booleans())
+@example(Random(948), Policy(3, max_warmups=1), True, False)
+@example(Random(244393), Policy(3, max_warmups=1), False, False)
 def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, forgets):
     company = any_company(random, tags=("zone",) if tagged else ())
     policy = policy._replace(tags=("zone",) if tagged else ())
@@ -159,3 +161,82 @@ def test_small_changelogs_move_without_a_warm_up():
     company.consumers["b"] = 1
     shares = high_availability(company.tasks, company.crew(), Policy(acceptable_lag=ALL))
     assert (shares.active.tolist(), shares.probes) == ([1, 1, 0, 0], False)
+
+
+def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
+    company = Company(tasks_of((2, True)), {"a": 1})
+    policy = Policy(standbys=1, max_warmups=1)
+    company.adopts(high_availability(company.tasks, company.crew(), policy))
+    company.consumers["b"] = 1
+    shares = high_availability(company.tasks, company.crew(), policy)
+    assert (shares.active.tolist(), shares.standby.tolist(), len(shares.warmup), shares.probes) == (
+        [0, 0],
+        [[1, 0], [1, 1]],
+        0,
+        True,
+    )
+    company.adopts(shares)
+    shares = high_availability(company.tasks, company.crew(), policy)
+    assert (shares.active.tolist(), shares.standby.tolist(), shares.probes) == ([1, 0], [[0, 0], [1, 1]], False)
+
+
+def test_a_standby_that_moves_counts_among_the_warm_ups():
+    company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
+    policy = Policy(standbys=1, max_warmups=1)
+    company.adopts(high_availability(company.tasks, company.crew(), policy))
+    company.consumers["c"] = 1
+    seen = 0
+    while (shares := high_availability(company.tasks, company.crew(), policy)).probes:
+        assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6 and len(shares.warmup) == 1
+        company.adopts(shares)
+        seen += 1
+    assert (seen, np.bincount(shares.active).tolist(), np.bincount(shares.standby[:, 0]).tolist()) == (4, [2, 2, 2], [2, 2, 2])
+
+
+def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_up():
+    company = Company(tasks_of((2, True)), {"a": 1, "b": 1})
+    company.lag = {("a", 0): 30_000, ("a", 1): 20_000}
+    shares = high_availability(company.tasks, company.crew(), Policy(max_warmups=1))
+    assert same(shares, Shares(np.array([0, 0], np.int32), np.empty((0, 2), np.int32), np.array([[1, 0]], np.int32), True))
+
+
+def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
+    places = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
+    tags = {name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in places.items()}
+    company = Company(tasks_of((8, True)), dict.fromkeys(places, 1), tags)
+    policy = Policy(standbys=1, tags=("zone", "cluster"))
+    shares = high_availability(company.tasks, company.crew(), policy)
+    opposite = {0: 3, 3: 0, 1: 2, 2: 1}
+    assert sorted((task, process) for process, task in shares.standby.tolist()) == [
+        (task, opposite[owner]) for task, owner in enumerate(shares.active.tolist())
+    ]
+    only_zone = high_availability(company.tasks, company.crew(), policy._replace(standbys=2))
+    for task in range(8):
+        have = [only_zone.active[task], *only_zone.standby[only_zone.standby[:, 1] == task, 0]]
+        assert len({places["abcd"[process]] for process in have}) == 3
+
+
+def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay():
+    company = Company(tasks_of((3, True), (5, False)), {"a": 1, "b": 1})
+    shares = high_availability(company.tasks, company.crew(), Policy())
+    assert np.bincount(shares.active).tolist() == [4, 4]
+    company = Company(tasks_of((6, False)), {"a": 1, "b": 1})
+    company.adopts(high_availability(company.tasks, company.crew(), Policy()))
+    company.consumers["c"] = 1
+    before, after = company.crew(), high_availability(company.tasks, company.crew(), Policy())
+    stayed = after.active[before.task] == before.process
+    assert (np.bincount(after.active).tolist(), int(stayed.sum()), after.probes) == ([2, 2, 2], 4, False)
+
+
+def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
+    company = Company(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
+    policy = Policy(standbys=1)
+    first = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)
+    company.adopts(first, lag=ALL - 1)
+    company.leaves("c")
+    shares = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)
+    kept = [task for task in range(6) if first.active[task] < 2]
+    assert shares.active[kept].tolist() == first.active[kept].tolist()
+    stood_by = {task: process for process, task in first.standby.tolist()}
+    assert all(shares.active[task] == stood_by[task] for task in range(6) if first.active[task] == 2)
+    assert not shares.probes and not len(shares.warmup)
