@@ -6,13 +6,14 @@ that somebody gives it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import NamedTuple
 
 from apportion.sim.chronicle import Chronicle
 from apportion.sim.faults import befall
 from apportion.sim.outcome import Broken, LawBroken
 from apportion.sim.play import place_of
-from apportion.sim.scenario import CLASSIC, Fault, Scenario
+from apportion.sim.scenario import CLASSIC, Fault, Scenario, draw_faults
 from apportion.sim.streams_instance import Instance
 from apportion.sim.streams_stage import Point, StreamsStage
 from apportion.sim.world import World
@@ -27,6 +28,7 @@ VICTIMS = ("instance", "leader", "broker")
 EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000  # session.timeout.ms of consumers before 3.0, and since
 REBALANCE_MS = 60_000
 AGREE_MS = 5_000
+ACCEPTABLE_LAG = 100  # acceptable.recovery.lag, in a world in which a store grows by ten records a second
 
 
 class RehearsalRefused(ValueError):
@@ -40,7 +42,7 @@ class Rehearsal:
     leader: when the group's leader is bounced: "first", "middle", "last", or as the N-th; who leads is asked when a bounce begins.
     crash_at: at that step, counted through all bounces, `victim` dies while the step's instance is away. bounces: so many, right
     or wrong; None: as many as are needed. away_ms: how long an instance needs to come back. session_ms: None: as the releases'
-    consumers have it.
+    consumers have it. probing_ms: probing.rebalance.interval.ms.
     """
 
     from_: str
@@ -55,6 +57,7 @@ class Rehearsal:
     seed: int = 0
     away_ms: int = 3_000
     session_ms: int | None = None
+    probing_ms: int = 600_000
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
@@ -69,6 +72,7 @@ class Rehearsal:
             ("crash_at", 1 if self.crash_at is None else self.crash_at, 1, steps),
             ("leader", 1 if self.leader in LEADERS else self.leader, 1, self.instances),
             ("away_ms", self.away_ms, 1, 600_000),
+            ("probing_ms", self.probing_ms, 1_000, 86_400_000),
             ("session_ms", 6_000 if self.session_ms is None else self.session_ms, 2_000, 1_800_000),
         ):
             if not isinstance(value, int) or not least <= value <= most:
@@ -94,7 +98,7 @@ class Rehearsal:
             readers=0,
             topics=1,
             partitions=self.partitions,
-            duration_ms=1_000 if not self.faults else max(fault.at_ms for fault in self.faults) + 1_000,
+            duration_ms=max([1_000, *(fault.at_ms for fault in self.faults)]),
             session_ms=self.session_ms or min(session_ms(self.from_), session_ms(self.to)),
             rebalance_ms=REBALANCE_MS,
             protocol=CLASSIC,
@@ -168,6 +172,38 @@ class Rehearsed(NamedTuple):
         return self.steps[-1].version if self.steps else self.version_before
 
 
+FAULTS = (
+    *("broker-crash", "broker-pause", "disk-refuses", "crash", "restart", "roll", "pause", "slow"),
+    *("cut", "half-open-up", "half-open-down", "lost-reply", "clock-jump"),
+)
+"""Faults that may befall the world of a rehearsal: those that leave its topics and its topology as they are."""
+UPGRADES = (
+    *(("0.10.0", "1.1"), ("1.1", "2.0"), ("2.0", "post-2.0"), ("2.0", "2.3"), ("2.3", "3.9"), ("1.1", "4.0"), ("2.4", "4.3")),
+    *(("4.3", "future"), ("future", "4.3"), ("4.0", "2.3"), ("3.9", "1.1"), ("2.3", "1.1"), ("post-2.0", "2.0")),
+)
+
+
+def drawn(seed: int, kinds: Sequence[str] = FAULTS) -> Rehearsal:
+    """The upgrade of that seed, in a world with faults of these kinds."""
+    dice = Random(f"{seed} rehearsal")
+    from_, to = dice.choice(UPGRADES)
+    plain = Rehearsal(
+        from_=from_,
+        to=to,
+        instances=dice.randint(2, 5),
+        partitions=dice.randint(1, 6),
+        standbys=dice.choice((0, 0, 1, 2)),
+        leader=dice.choice(LEADERS),
+        seed=seed,
+        away_ms=dice.choice((500, 3_000, 15_000)),
+        session_ms=dice.choice((4_000, 6_000, 10_000)),
+        probing_ms=dice.choice((20_000, 600_000)),
+    )
+    steps = plain.instances * len(plain.upgrade.bounces)
+    world = replace(plain.scenario, duration_ms=steps * (plain.away_ms + plain.scenario.session_ms))
+    return replace(plain, faults=draw_faults(world, tuple(kinds)))
+
+
 def session_ms(release: str) -> int:
     """The session timeout of that release's consumers."""
     names = list(RELEASES)
@@ -179,8 +215,8 @@ def rehearse(
 ) -> Rehearsed:
     """What becomes of that upgrade. told: hears of each step when it has ended."""
     world = World(rehearsal.scenario, chronicle)
-    policy = Policy(standbys=rehearsal.standbys)
-    stage = StreamsStage(world, Bounce(known_release(rehearsal.from_)), policy)
+    policy = Policy(standbys=rehearsal.standbys, acceptable_lag=ACCEPTABLE_LAG)
+    stage = StreamsStage(world, Bounce(known_release(rehearsal.from_)), policy, rehearsal.probing_ms)
     player = _Player(rehearsal, stage, told)
     broken = None
     try:
@@ -226,6 +262,7 @@ class _Player:
         if self.rehearsal.faults:
             self.stage.calm_down()
             self._settle()
+            self.stage.check_alive()
         self.stage.watch.crashing()
 
     def _order(self) -> Sequence[Instance]:
@@ -248,7 +285,7 @@ class _Player:
         instance.hear(instance.life, instance.close)
         stage.begins_again(instance, self.rehearsal.away_ms)
         crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
-        rests_since_ms = self._settle()
+        rests_since_ms = self._passes() if self.rehearsal.faults else self._settle()
         after, gaps = stage.owners(), stage.gaps[known:]
         step = Step(
             number=number,
@@ -293,6 +330,11 @@ class _Player:
         victim.die(says_goodbye=False)
         stage.begins_again(victim, away_ms)
         return victim.name
+
+    def _passes(self) -> int:
+        """While there are faults nobody waits for rest for long."""
+        self.world.run(self.world.now_us + (self.rehearsal.away_ms + self.rehearsal.scenario.session_ms) * 1_000)
+        return self.world.now_ms
 
     def _settle(self) -> int:
         """The group has been at rest for a while, and is as it shall be; since when. Raises LawBroken where that takes too long."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.generation import ClassicSettings
-from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Told, Unanswered
+from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
 from apportion.member.plan import LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
@@ -29,6 +29,7 @@ from apportion.streams.words import RUNNING, TaskId
 from apportion.topics import TopicId
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
@@ -42,6 +43,7 @@ WORD_COUNT = topology_of(
 
 SPLITS, COUNTER = 0, 1  # the subtopologies
 CREATE, PRODUCE = 7, 12  # the versions that are spoken
+STEPS_UP = "all understand version"  # how `streams/probing.py` says why a member joins again in a newer version
 WARMS_UP = 8  # the metadata version of 2.6
 WRITES = 20  # records of a changelog at once
 READS = 200  # records at once of whoever reads after it
@@ -63,6 +65,7 @@ class Instance(Application):
     now_as: Bounce
     next_as: Bounce
     settings: Mapping[str, Any]
+    triggers: Callable[["Instance", str], None]
 
     def plays(self, first: Bounce, looks_on: Callable[["Instance"], None], **settings: Any) -> None:
         """It begins as `first`. looks_on: is told when its tasks may have changed. settings: further fields of StreamsSettings."""
@@ -73,6 +76,7 @@ class Instance(Application):
         self.disk: dict[TaskId, int] = {}
         self.state: dict[TaskId, int] = {}
         self.died_of = ""
+        self.leads = False  # the generation that it joined last
         self.active: dict[TaskId, None] = {}
         self.active_in = 0  # the life of its member in which it was given these
         self.restoring: dict[TaskId, None] = {}
@@ -168,6 +172,17 @@ class Instance(Application):
         self.died_of = why
         self.world.say(self.name, f"dies: {why}")
         self._ended()
+
+    def _heard(self, send: Send, answer: Any) -> None:
+        if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
+            self.leads = answer.leader == answer.member_id
+        super()._heard(send, answer)
+
+    def _send(self, send: Send) -> None:
+        request = send.request
+        if isinstance(request, JoinGroupRequest) and (request.reason or "").startswith(STEPS_UP):
+            self.triggers(self, request.reason or "")
+        super()._send(send)
 
     # what its member asks
 

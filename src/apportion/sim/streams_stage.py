@@ -12,6 +12,7 @@ from apportion.sim.streams_instance import COUNTER, SOURCE, SPLITS, Instance
 from apportion.sim.streams_laws import AT_REST, MOVING, Group
 from apportion.sim.world import World
 from apportion.streams.crew import Policy
+from apportion.streams.releases import Manners
 from apportion.streams.upgrades import Bounce
 from apportion.streams.words import TaskId
 
@@ -33,8 +34,8 @@ class StreamsStage(Stage):
     which all were active for the first time.
     """
 
-    def __init__(self, world: World, first: Bounce, policy: Policy) -> None:
-        self._first = first
+    def __init__(self, world: World, first: Bounce, policy: Policy, probing_ms: int) -> None:
+        self._first, self._probing_ms = first, probing_ms
         self.policy = policy
         self.instances: list[Instance] = []
         self.points: list[Point] = []
@@ -49,7 +50,8 @@ class StreamsStage(Stage):
         scenario = self.world.scenario
         spoken = self._dialects[index]
         instance = Instance(self.world, f"app{index + 1}", self.broker, (SOURCE,), index < scenario.statics, self.watch, spoken)
-        instance.plays(self._first, self._looks_on, policy=self.policy)
+        instance.triggers = self.triggers
+        instance.plays(self._first, self._looks_on, policy=self.policy, probing_interval_ms=self._probing_ms)
         self.instances.append(instance)
         self.applications.append(instance)
         self.watch.applications[instance.name] = instance
@@ -97,6 +99,11 @@ class StreamsStage(Stage):
             for why in check(self._group()):
                 raise LawBroken(law, why)
 
+    def check_alive(self) -> None:
+        """Nobody has died but by a fault."""
+        for name, why in self.died().items():
+            raise LawBroken("no-defect", f"{name} cannot be a member: {why}")
+
     def version(self) -> int:
         """The highest metadata version that somebody's assignment is in; at rest all are in the same."""
         return max((each.share.used for each in self._live()), default=-1)
@@ -123,6 +130,11 @@ class StreamsStage(Stage):
     def _group(self) -> Group:
         group = self.classic_or_none
         return Group(self._live(), {} if group is None else group.live.members, self.tasks, self.policy)
+
+    def triggers(self, instance: Instance, why: str) -> None:
+        """The instance joins again because all understand a newer version."""
+        if instance.now_as.release.manners is Manners.PROBES and not instance.leads:
+            raise LawBroken("leader-triggers", f"{instance.name}, which does not lead, joins again: {why}.")
 
     def _looks_on(self, instance: Instance) -> None:
         """The instance may have other tasks than before, or have begun or ended to live."""

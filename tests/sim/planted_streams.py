@@ -1,0 +1,145 @@
+"""Bugs of Streams groups to be found by rehearsals: see `planted.py`."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from apportion.member import leader as any_leader
+from apportion.member import streams_assignor
+from apportion.sim import streams_instance
+from apportion.sim.rehearsal import Rehearsal
+from apportion.streams import leader, probing
+from apportion.streams.crew import Crew, Policy, Shares, Tasks
+from apportion.streams.probing import Step
+from apportion.streams.releases import Manners
+from apportion.streams.task_assignors import TASK_ASSIGNORS
+from apportion.streams.threads import Roles, spread
+from tests.sim.bug import Patch
+
+takes_up, told = probing._TAKES_UP, leader._told
+
+
+def gives_what_others_hold(self, task):
+    return False
+
+
+def checks_nothing(members, given):
+    pass
+
+
+def never_steps_up(sent, heard, latest, leads_unfinished):
+    return takes_up[Manners.SHARES](sent, heard, latest, leads_unfinished)._replace(used=min(sent, heard.used), rejoins=None)
+
+
+def leaves_it_to_others(sent, heard, latest, leads_unfinished):
+    return takes_up[Manners.PROBES](sent, heard, latest, False)
+
+
+def everybody_triggers(sent, heard, latest, leads_unfinished):
+    step = takes_up[Manners.PROBES](sent, heard, latest, leads_unfinished)
+    return Step(step.used, f"all understand version {step.used} now") if step.used > heard.used else step
+
+
+def copies_beside_the_original(number, consumers, known, shares, had):
+    roles = spread(number, consumers, known, shares, had)
+    return {member: Roles(each.active, (*each.standby, *each.active)) for member, each in roles.items()}
+
+
+def warms_up_without_limit(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+    return TASK_ASSIGNORS["highavailability"](tasks, crew, policy._replace(max_warmups=1_000))
+
+
+def forgets_a_task(group, shares, ruling):
+    plan = told(group, shares, ruling)
+    first = min(plan)
+    share = plan[first]
+    info = share.info
+    kept = [pair for pair in zip(share.partitions, info.active, strict=True) if str(pair[1]) != "1_0"]
+    plan[first] = share._replace(
+        partitions=tuple(place for place, _ in kept), info=leader.replace(info, active=tuple(task for _, task in kept))
+    )
+    return plan
+
+
+def speaks_its_newest(release, upgrade_from):
+    return release.metadata
+
+
+@dataclass(frozen=True)
+class PlantedInStreams:
+    """One bug. law: that it breaks. swaps: what is replaced, as (module or class, attribute, faulty value). sizes: the rehearsal
+    that shows it."""
+
+    name: str
+    why: str
+    law: str
+    swaps: tuple[tuple[object, str, Any], ...]
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rehearsal(self) -> Rehearsal:
+        return Rehearsal(**{"from_": "2.8", "to": "4.0", "instances": 3, "partitions": 3, **self.sizes})
+
+    def plant(self, patch: Patch) -> None:
+        for target, name, value in self.swaps:
+            patch.setattr(target, name, value)
+
+
+BY_KIP = {"from_": "2.0", "to": "post-2.0"}
+MOVES = {"away_ms": 60_000}  # longer than a session: tasks move, and come back
+
+PLANTED = (
+    PlantedInStreams(
+        "withheld",
+        "the plan says whose a task is, so it can be given at once",
+        "one-active",
+        ((leader._Holder, "waits_for", gives_what_others_hold), (any_leader, "check_cooperative", checks_nothing)),
+        MOVES,
+    ),
+    PlantedInStreams(
+        "steps-up",
+        "a group that works need not rebalance once more",
+        "one-version",
+        ((probing, "_TAKES_UP", takes_up | {Manners.SHARES: never_steps_up}),),
+        {"to": "future", "from_": "2.8", "leader": "first"},
+    ),
+    PlantedInStreams(
+        "last-rebalance",
+        "somebody will rebalance soon anyway",
+        "one-version",
+        ((probing, "_TAKES_UP", takes_up | {Manners.PROBES: leaves_it_to_others}),),
+        BY_KIP | {"leader": "last"},
+    ),
+    PlantedInStreams(
+        "leader-alone",
+        "the sooner the better: whoever sees that all understand more says so",
+        "leader-triggers",
+        ((probing, "_TAKES_UP", takes_up | {Manners.PROBES: everybody_triggers}),),
+        BY_KIP | {"leader": "last"},
+    ),
+    PlantedInStreams(
+        "one-role",
+        "a copy does no harm",
+        "one-role",
+        ((leader, "spread", copies_beside_the_original),),
+    ),
+    PlantedInStreams(
+        "few-warmups",
+        "the sooner all are warm the better",
+        "few-warmups",
+        ((leader, "TASK_ASSIGNORS", dict(TASK_ASSIGNORS, highavailability=warms_up_without_limit)),),
+        {"partitions": 12, "away_ms": 120_000},
+    ),
+    PlantedInStreams(
+        "all-owned",
+        "what the first member does not get, the next one will",
+        "all-owned",
+        ((leader, "_told", forgets_a_task),),
+    ),
+    PlantedInStreams(
+        "always-served",
+        "a task may finish whatever it has begun",
+        "always-served",
+        ((streams_instance, "LETS_GO_MS", 60_000),),
+        {"from_": "1.1", "to": "2.0"},
+    ),
+)
