@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.member import leader as any_leader
-from apportion.member import streams_assignor
 from apportion.sim import streams_instance
 from apportion.sim.rehearsal import Rehearsal
 from apportion.streams import leader, probing

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import MISSING, fields
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, NamedTuple
@@ -61,18 +62,28 @@ def leader_of(said: str) -> str | int:
 
 
 def _run(wish: Wish) -> int:
-    named = [name for name, size in (("--from", wish.sizes["from_"]), ("--to", wish.sizes["to"])) if size is not None]
     if wish.matrix:
-        if named or wish.picture or wish.trace:
-            raise RehearsalRefused(f"--matrix plays every upgrade: {', '.join(named) or 'a picture or a trace'} is for one")
+        _refuse_beside_matrix(wish)
         from apportion.cli.rehearsal_matrix import run_matrix
 
         return run_matrix(wish.sizes["seed"], wish.as_json, wish.spark, wish.jobs)
     if wish.spark or wish.jobs:
         raise RehearsalRefused("--spark and --jobs are for --matrix")
-    if len(named) < 2:
+    if wish.sizes["from_"] is None or wish.sizes["to"] is None:
         raise RehearsalRefused("say both --from and --to, or --matrix")
     return _one(wish)
+
+
+def _refuse_beside_matrix(wish: Wish) -> None:
+    """RehearsalRefused for what is said of one upgrade."""
+    plain = {each.name: None if each.default is MISSING else each.default for each in fields(Rehearsal)}
+    said = [name for name, size in wish.sizes.items() if name != "seed" and size != plain[name]]
+    said += [name for name, path in (("picture", wish.picture), ("trace", wish.trace)) if path is not None]
+    if said:
+        option = said[0].strip("_").replace("_", "-")
+        raise RehearsalRefused(f"--matrix plays every upgrade, in worlds of its own: --{option} is for one")
+    if wish.spark and wish.jobs:
+        raise RehearsalRefused("--jobs and --spark exclude each other")
 
 
 def _one(wish: Wish) -> int:
@@ -110,7 +121,7 @@ def _show(rehearsed: Rehearsed) -> None:
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
-    console.print(f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}")
+    console.print(f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}", soft_wrap=True)
     for number, bounce in enumerate(rehearsal.upgrade.bounces, 1):
         console.print(f"  bounce {number}: every instance comes back as {bounce}")
     if rehearsed.steps:

@@ -80,6 +80,16 @@ def few_warmups(group: Group) -> Iterator[str]:
 
 MOVING: dict[str, Law] = {"one-active": one_active, "one-role": one_role}
 AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version, "few-warmups": few_warmups}
+STREAMS_LAWS = {
+    "one-active": "no task is active in two processes that are members",
+    "one-role": "no process is given a task as active and as standby",
+    "leader-triggers": "by KIP-268 the leader alone joins again because all understand a newer version",
+    "all-owned": "in a group at rest every task is active in exactly one process",
+    "one-version": "in a group at rest all work by assignments in the newest version that all may speak",
+    "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
+    "always-served": "while nothing but one bounce or one death befalls a group, no task is without an owner for longer than that takes",
+}
+"""What is watched of Streams groups, beside the laws of every classic group."""
 
 
 def may_speak(instance: Instance) -> int:

@@ -1,0 +1,137 @@
+"""`apportion streams rehearse` plays an upgrade, tells it, draws it, and says in one sentence what cannot be."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+
+PATIENT = {"COLUMNS": "132"}
+
+
+def said(*arguments):
+    """Exit code, stdout and stderr."""
+    result = CliRunner().invoke(app, ["streams", "rehearse", *arguments], env=PATIENT)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_an_upgrade_is_told_step_by_step():
+    code, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", "--partitions", "2")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == (
+        "From 1.1 to 4.0: two rolling bounces, by way of 3.9; a leader of 1.1 fails when a member speaks metadata version 11, "
+        "which upgrade.from=1.1 avoids."
+    )
+    assert lines[1:3] == [
+        "  bounce 1: every instance comes back as 3.9 with upgrade.from=1.1",
+        "  bounce 2: every instance comes back as 4.0",
+    ]
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
+    assert [row[:4] for row in rows] == [
+        ["", "", "", "2"],
+        ["1", "app1", "3.9 with upgrade.from=1.1", "2"],
+        ["2", "app2 (leader)", "3.9 with upgrade.from=1.1", "2"],
+        ["3", "app2", "4.0", "2"],
+        ["4", "app1 (leader)", "4.0", "2 -> 11"],
+    ]
+    assert lines[-1].startswith("All instances speak version 11. The longest time that a task had no owner: ")
+
+
+def test_as_json_it_has_the_plan_and_every_step():
+    code, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert {
+        name: told[name] for name in ("held", "bounces", "upgrade_from", "bridge", "plan", "version_before", "final_version")
+    } == {
+        "held": True,
+        "bounces": 2,
+        "upgrade_from": "1.1",
+        "bridge": "3.9",
+        "plan": [{"release": "3.9", "upgrade_from": "1.1"}, {"release": "4.0", "upgrade_from": None}],
+        "version_before": 2,
+        "final_version": 11,
+    }
+    assert [(step["step"], step["release"], step["version"]) for step in told["steps"]] == [
+        (1, "3.9", 2),
+        (2, "3.9", 2),
+        (3, "4.0", 2),
+        (4, "4.0", 11),
+    ]
+    assert 0 < told["longest_unowned_ms"] <= 18_000
+    assert (told["died"], told["broken"]) == ({}, None)
+
+
+def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed():
+    code, out, _ = said("--from", "2.3", "--to", "3.9", "--bounces", "1")
+    lines = out.splitlines()
+    assert code == 1
+    assert any(line.startswith("The law one-active broke after ") for line in lines)
+    assert lines[-3:] == [
+        "This was not the way. Needed: two rolling bounces; members of 2.3 rebalance eagerly, which upgrade.from=2.3 avoids.",
+        "  bounce 1: 3.9 with upgrade.from=2.3",
+        "  bounce 2: 3.9",
+    ]
+
+
+def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path):
+    file = tmp_path / "upgrade.svg"
+    assert said("--from", "2.8", "--to", "4.3", "--instances", "3", "--crash-at", "2", "--picture", str(file))[0] == 0
+    texts = [text.text for text in ET.parse(file).iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == "Kafka Streams from 2.8 to 4.3: one rolling bounce"
+    for text in ("app1", "app2", "app3", "3 leader", "app1 crashes", "9", "11", "2.8", "4.3"):
+        assert text in texts
+
+
+def test_the_trace_has_every_thing_that_happened(tmp_path):
+    file = tmp_path / "trace.txt"
+    assert said("--from", "2.8", "--to", "4.3", "--instances", "2", "--trace", str(file))[0] == 0
+    assert "step 1: app1 comes back as 4.3" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--from 1.1", "say both --from and --to, or --matrix"),
+        ("--from 2.4 --to 4.0 --leader soon", "--leader must be first, middle, last or a number, not 'soon'"),
+        ("--from 2.4 --to 4.0 --leader 0", "leader must be a number from 1 to 6, not 0"),
+        ("--from 2.4 --to 4.0 --bounces 2", "from 2.4 to 4.0 there is one bounce to make, not 2"),
+        ("--from 2.4 --to 4.0 --spark local", "--spark and --jobs are for --matrix"),
+        ("--from 2.4 --to 4.0 --picture up.png", "--picture draws SVG: name a file that ends with .svg, not up.png"),
+        ("--from 2.4 --to 4.0 --trace nowhere/trace", "nowhere/trace cannot be written: No such file or directory"),
+        ("--matrix --from 1.1", "--matrix plays every upgrade, in worlds of its own: --from is for one"),
+        ("--matrix --instances 3", "--matrix plays every upgrade, in worlds of its own: --instances is for one"),
+        ("--matrix --jobs 2 --spark local", "--jobs and --spark exclude each other"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(arguments, sentence):
+    code, out, err = said(*arguments.split())
+    assert (code, out, err) == (2, "", f"apportion streams: {sentence}\n")
+
+
+def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch):
+    from apportion.cli import rehearsal_matrix
+    from apportion.sim.matrix import plays
+
+    monkeypatch.setattr(rehearsal_matrix, "plays", lambda seed: plays(seed, leaders=("last",), crashes=("nobody",)))
+    code, out, _ = said("--matrix", "--jobs", "1")
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in out.splitlines() if line.startswith("│")}
+    assert code == 0
+    assert {from_: [cell.strip()[:1] for cell in row] for from_, row in rows.items()} == {
+        "0.10.0": ["2"] * 7,
+        "0.10.1": ["", "1", "1", "1", "1", "2", "2"],
+        "0.10.2": ["", "", "1", "1", "1", "2", "2"],
+        "0.11.0": ["", "", "", "1", "1", "2", "2"],
+        "1.0": ["", "", "", "", "1", "2", "2"],
+        "1.1": ["", "", "", "", "", "2", "2"],
+        "2.0": ["", "", "", "", "", "", "1"],
+    }
+    assert out.splitlines()[-1] == "all hold"
+    told = json.loads(said("--matrix", "--jobs", "1", "--json")[1])
+    assert [(cell["from"], cell["to"], cell["held"]) for cell in told][:2] == [
+        ("0.10.0", "0.10.1", True),
+        ("0.10.0", "0.10.2", True),
+    ]

@@ -1,0 +1,19 @@
+"""Every law of a Streams group breaks where the bug is planted that it is there for, and holds without it."""
+
+import pytest
+
+from apportion.sim.rehearsal import rehearse
+from apportion.sim.streams_laws import STREAMS_LAWS
+from tests.sim.planted_streams import PLANTED
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_a_planted_bug_breaks_its_law(planted, monkeypatch):
+    assert rehearse(planted.rehearsal).held
+    planted.plant(monkeypatch)
+    broken = rehearse(planted.rehearsal).broken
+    assert broken is not None and broken.law == planted.law
+
+
+def test_every_law_has_its_bug():
+    assert {planted.law for planted in PLANTED} == STREAMS_LAWS.keys()

@@ -1,0 +1,88 @@
+"""The rehearsal of an upgrade, in a quiet world and in one with faults."""
+
+import pytest
+
+from apportion.sim.rehearsal import Rehearsal, RehearsalRefused, drawn, rehearse
+
+
+def versions(rehearsed):
+    return [rehearsed.version_before, *(step.version for step in rehearsed.steps)]
+
+
+def test_from_1_1_to_4_0_two_bounces_lead_by_way_of_3_9():
+    rehearsed = rehearse(Rehearsal(from_="1.1", to="4.0"))
+    assert rehearsed.held
+    assert versions(rehearsed) == [2] * 12 + [11]
+    assert [step.led for step in rehearsed.steps] == ([False] * 5 + [True]) * 2
+    assert [str(step.runs_as) for step in rehearsed.steps] == ["3.9 with upgrade.from=1.1"] * 6 + ["4.0"] * 6
+
+
+def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part():
+    eager, cooperative = rehearse(Rehearsal(from_="2.0", to="2.3")), rehearse(Rehearsal(from_="2.4", to="2.8"))
+    assert {step.stopped for step in eager.steps} == {12}
+    assert {step.stopped for step in cooperative.steps} == {2}
+
+
+def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
+    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=3, bounces=1, leader="first"))
+    assert not rehearsed.held and rehearsed.broken is None
+    first, *others = rehearsed.steps
+    assert sorted(first.died) == sorted(step.instance for step in others)
+    assert {why.split(", ", 1)[1] for why in first.died.values()} == {
+        "this leader understands 2, which cannot probe: stop it, or set its upgrade.from"
+    }
+
+
+def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run():
+    rehearsed = rehearse(Rehearsal(from_="2.3", to="3.9", bounces=1))
+    assert rehearsed.broken is not None and rehearsed.broken.law == "one-active"
+
+
+@pytest.mark.parametrize("leader", ["first", "middle", "last", 2])
+def test_the_leader_is_bounced_when_it_shall_be(leader):
+    rehearsed = rehearse(Rehearsal(from_="2.0", to="post-2.0", instances=3, leader=leader))
+    assert rehearsed.held
+    place = {"first": 0, "middle": 1, "last": 2, 2: 1}[leader]
+    assert rehearsed.steps[place].led
+    assert versions(rehearsed) == [3, 3, 3, 12]
+
+
+@pytest.mark.parametrize("victim", ["instance", "leader", "broker"])
+def test_somebody_may_die_on_the_way(victim):
+    rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=3, crash_at=2, victim=victim))
+    assert rehearsed.held
+    assert [bool(step.crashed) for step in rehearsed.steps] == [False, True, False]
+
+
+def test_the_oldest_releases_leave_when_they_are_closed():
+    rehearsed = rehearse(Rehearsal(from_="0.10.0", to="0.10.1", instances=3))
+    assert rehearsed.held
+    assert max(step.unowned_ms for step in rehearsed.steps) < 5_000
+
+
+def test_one_seed_is_one_history():
+    assert rehearse(drawn(3)) == rehearse(drawn(3))
+    assert rehearse(Rehearsal(from_="2.4", to="2.8", seed=1)).digest != rehearse(Rehearsal(from_="2.4", to="2.8", seed=2)).digest
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_law_holds_in_an_upgrade_under_faults(seed):
+    rehearsed = rehearse(drawn(seed))
+    assert (rehearsed.broken, rehearsed.died) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "why"),
+    [
+        ({"from_": "1.1", "to": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
+        ({"from_": "3.9", "to": "post-2.0"}, "no rolling bounce leads from 3.9 to post-2.0"),
+        ({"from_": "2.4", "to": "4.0", "leader": 7}, "leader must be a number from 1 to 6, not 7"),
+        ({"from_": "2.4", "to": "4.0", "crash_at": 7}, "crash_at must be a number from 1 to 6, not 7"),
+        ({"from_": "2.4", "to": "4.0", "victim": "disk"}, "there is no victim 'disk'; there are instance, leader, broker"),
+        ({"from_": "2.4", "to": "4.0", "instances": 0}, "instances must be a number from 1 to 100, not 0"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_sentence(sizes, why):
+    with pytest.raises(RehearsalRefused) as refused:
+        Rehearsal(**sizes)
+    assert str(refused.value).startswith(why)
