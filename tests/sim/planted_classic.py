@@ -27,7 +27,7 @@ from apportion.member.atlas import Atlas
 from apportion.member.classic import ClassicMember
 from apportion.member.classic import State as Stand
 from apportion.member.generation import NO_GENERATION
-from apportion.member.membership import Action, Assignment, SeenTopic, minus
+from apportion.member.membership import Action, Assignment, LookUp, SeenTopic, minus
 from apportion.member.standing import Standing
 from apportion.topics import TopicId, Topics
 from apportion.wire.consumer_protocol import decode_sticky
@@ -86,11 +86,8 @@ def what_is_to_be_kept(owned: Assignment, target: Assignment | None) -> Assignme
     return owned if target is None else minus(owned, minus(owned, target))
 
 
-def learn_at_any_time(
-    self: ClassicMember, names: tuple[str, ...], seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant
-) -> None:
-    self._do(lambda: self._standing.learn(names, seen), actions)
-    self._look_when_needed(now)
+def learn_at_any_time(self: ClassicMember, look: LookUp, seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant) -> None:
+    self._settle(lambda: self._standing.learn(look.names, seen), actions, now)
 
 
 def never_forgotten(self: Standing, answer: JoinGroupResponse, silent_ms: int) -> bool:
