@@ -38,8 +38,8 @@ def everybody_triggers(sent, heard, latest, leads_unfinished):
     return Step(step.used, f"all understand version {step.used} now") if step.used > heard.used else step
 
 
-def copies_beside_the_original(number, consumers, known, shares, had):
-    roles = spread(number, consumers, known, shares, had)
+def copies_beside_the_original(consumers, work):
+    roles = spread(consumers, work)
     return {member: Roles(each.active, (*each.standby, *each.active)) for member, each in roles.items()}
 
 
@@ -57,10 +57,6 @@ def forgets_a_task(group, shares, ruling):
         partitions=tuple(place for place, _ in kept), info=leader.replace(info, active=tuple(task for _, task in kept))
     )
     return plan
-
-
-def speaks_its_newest(release, upgrade_from):
-    return release.metadata
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ STREAMS_LAWS = {
     "all-owned": "in a group at rest every task is active in exactly one process",
     "one-version": "in a group at rest all work by assignments in the newest version that all may speak",
     "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
-    "always-served": "while nothing but one bounce or one death befalls a group, no task is without an owner for longer than that takes",
+    "always-served": "where nothing else befalls a group, no task is without an owner for longer than a bounce or a death takes",
 }
 """What is watched of Streams groups, beside the laws of every classic group."""
 
