@@ -2,7 +2,8 @@
 
 There is a plan, who should run what and who should stand by, and there is what can be done of it now (`moves.py`). Kafka plans
 anew each time, without a look at what is; this plan keeps everything that evenness lets stay. So a group that is as planned stays
-as it is, and one that is not needs no more moves than evenness asks for (decision 0040).
+as it is, and one that is not needs no more moves than evenness asks for. How this compares with Kafka's, and where it differs on
+purpose: decision 0040.
 """
 
 import numpy as np

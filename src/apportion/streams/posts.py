@@ -52,12 +52,13 @@ def posted(posts: Posts, had: Holdings) -> tuple[Longs, Longs]:
     taken, size = kept(posts, had.where(had.rank <= HAS), role)
     standing = Standing(role, posts.want.copy(), size)
     standing.fill(taken.task, taken.process)
-    dropped = let_go(posts, standing, taken, had)
-    if standing.want.any():
+    moving = True
+    while moving:
+        dropped = let_go(posts, standing, taken, had)
         take_over(standing, had)
         lay_out(posts, standing)
-        take_back(standing, dropped)
-        crowd(posts, standing, size)
+        moving = take_back(standing, dropped) < len(dropped.task)
+    crowd(posts, standing, size)
     role[run, posts.active[run]] = False
     if (standing.room < 0).any() and (standing.room > 0).any():
         pass_on(posts, standing, had)
@@ -89,7 +90,7 @@ def kept(posts: Posts, near: Holdings, role: Bools) -> tuple[Holdings, Longs]:
 def let_go(posts: Posts, standing: Standing, taken: Holdings, had: Holdings) -> Holdings:
     """Of processes with too much, the posts that they give up: those that others are on the way to first, then the smallest."""
     over, under = standing.room < 0, standing.room > 0
-    rows = taken.where(over[taken.process])
+    rows = taken.where(over[taken.process] & standing.role[taken.task, taken.process])
     on_the_way = np.full(len(posts.want), NOTHING)
     others = had.where(under[had.process] & ~standing.role[had.task, had.process])
     np.minimum.at(on_the_way, others.task, others.rank)
@@ -109,11 +110,13 @@ def take_over(standing: Standing, had: Holdings) -> None:
             standing.fill(task, process)
 
 
-def take_back(standing: Standing, dropped: Holdings) -> None:
-    """Who gave up a post that nobody else took has it again."""
-    for row in range(len(dropped.task)):
-        if standing.want[dropped.task[row]] > 0:
+def take_back(standing: Standing, dropped: Holdings) -> int:
+    """Who gave up a post that nobody else took has it again; how many did."""
+    back = [row for row in range(len(dropped.task)) if standing.want[dropped.task[row]] > 0]
+    for row in back:
+        if standing.want[dropped.task[row]] > 0:  # of two that gave up the same task only one may be needed again
             standing.fill(dropped.task[row : row + 1], dropped.process[row : row + 1])
+    return len(back)
 
 
 def lay_out(posts: Posts, standing: Standing) -> None:

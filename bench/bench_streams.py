@@ -1,0 +1,79 @@
+"""How long Kafka Streams' assignment takes, beside Kafka's own: 200 processes run 10,000 tasks with a standby each, and one joins.
+
+`streams_assign_ms`: `highavailability` from arrays to arrays, one consumer a process; `streams_assign_4_ms`: four.
+`streams_assign_java_ms`: Kafka's own assignor on the first of these, by the harness of tests/kafka; the median of calls after two
+that only warm up the JVM. Left out where there is no Java or no Maven. `streams_assign_ratio` is ours by theirs.
+"""
+
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from apportion.streams.crew import Crew, Policy, Tasks
+from apportion.streams.high_availability import high_availability
+from apportion.testing.kafka import KafkaMissing
+from tests.kafka.streams_assignors.task_oracle import TaskOracle
+
+PROCESSES, SUBTOPOLOGIES, PARTITIONS = 200, 10, 1_000
+END, LAG = 1_000_000, 500
+POLICY = Policy(standbys=1)
+TARGET_MS = 150
+
+
+def joined(consumers: int) -> tuple[Tasks, Crew, Policy]:
+    """The question that a leader has to answer when a process joins those that run everything."""
+    count = SUBTOPOLOGIES * PARTITIONS
+    subtopology, partition = (each.astype(np.int32) for each in np.divmod(np.arange(count), PARTITIONS))
+    tasks = Tasks(subtopology, partition, np.ones(count, np.bool_), np.full(count, END, np.int64))
+    nothing = np.empty(0, np.int32)
+    crew = Crew(each_with(PROCESSES, consumers), ({},) * PROCESSES, nothing, nothing, np.empty(0, np.int64), np.empty(0, np.bool_))
+    shares = high_availability(tasks, crew, POLICY)
+    process = np.append(shares.active, shares.standby[:, 0])
+    task = np.append(np.arange(count, dtype=np.int32), shares.standby[:, 1])
+    runs = np.arange(2 * count) < count
+    lag = np.where(runs, 0, np.random.default_rng(1).integers(0, LAG, 2 * count))
+    order = np.lexsort((task, process))
+    rows = (each[order] for each in (process, task, lag, runs))
+    return tasks, Crew(each_with(PROCESSES + 1, consumers), ({},) * (PROCESSES + 1), *rows), POLICY
+
+
+def each_with(processes: int, consumers: int) -> Any:
+    """The consumers of that many processes."""
+    return np.full(processes, consumers, np.int32)
+
+
+def milliseconds(question: tuple[Tasks, Crew, Policy], times: int = 15) -> float:
+    """The median time of our answer, after one that does not count."""
+    high_availability(*question)
+    spent = []
+    for _ in range(times):
+        start = perf_counter()
+        high_availability(*question)
+        spent.append((perf_counter() - start) * 1e3)
+    return median(spent)
+
+
+def java_milliseconds_or_none(question: tuple[Tasks, Crew, Policy]) -> float | None:
+    """The median time of Kafka's answer."""
+    try:
+        with TaskOracle("-Xmx2g") as java:
+            return median(java.timed("highavailability", question, 5)[1][2:])
+    except KafkaMissing:
+        return None
+
+
+def row(name: str, value: float, unit: str, target: float | None) -> dict[str, Any]:
+    return {"name": name, "value": value, "unit": unit, "target": target, "better": "lower"}
+
+
+def run() -> list[dict[str, Any]]:
+    """The rows of `make bench`."""
+    question = joined(1)
+    ours, four = milliseconds(question), milliseconds(joined(4))
+    rows = [row("streams_assign_ms", ours, "ms", TARGET_MS), row("streams_assign_4_ms", four, "ms", TARGET_MS)]
+    theirs = java_milliseconds_or_none(question)
+    if theirs is not None:
+        rows += [row("streams_assign_java_ms", theirs, "ms", None), row("streams_assign_ratio", ours / theirs, "", 1)]
+    return rows
