@@ -3,16 +3,24 @@
 `streams_assign_ms`: `highavailability` from arrays to arrays, one consumer a process; `streams_assign_4_ms`: four.
 `streams_assign_java_ms`: Kafka's own assignor on the first of these, by the harness of tests/kafka; the median of calls after two
 that only warm up the JVM. Left out where there is no Java or no Maven. `streams_assign_ratio` is ours by theirs.
+`streams_assign_whole_ms`: all that a leader does for such a group, from the bytes of subscriptions to those of
+assignments, in processor time.
 """
 
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
+from apportion.member.assigning import Cluster, Given, Subscription, TopicShape
+from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings
+from apportion.streams.codec import decode_assignment, encode_subscription
 from apportion.streams.crew import Crew, Policy, Tasks
 from apportion.streams.high_availability import high_availability
+from apportion.streams.questions import MakeTopics
+from apportion.streams.topology import topology_of
+from apportion.streams.words import LATEST, RUNNING, SubscriptionInfo
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle
 
@@ -55,6 +63,54 @@ def milliseconds(question: tuple[Tasks, Crew, Policy], times: int = 15) -> float
     return median(spent)
 
 
+def whole_milliseconds(times: int = 5) -> float:
+    """The median of processor time from bytes to bytes: a group is led, adopts what it is given, and is led again with a process more."""
+    names = [f"t{number}" for number in range(SUBTOPOLOGIES)]
+    topology = topology_of([{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in names])
+    assignor = StreamsAssignor(StreamsSettings(topology, process_id(0), policy=POLICY))
+    assignor.member_id = member_id(0)
+    cluster = {name: TopicShape(PARTITIONS) for name in names}
+    said = {member_id(number): told(number, Given()) for number in range(PROCESSES)}
+    given = led(assignor, cluster, said)
+    said = {member_id(number): told(number, given.get(member_id(number), Given())) for number in range(PROCESSES + 1)}
+    spent = []
+    for _ in range(times):
+        start = process_time()
+        led(assignor, cluster, said)
+        spent.append((process_time() - start) * 1e3)
+    return median(spent)
+
+
+def led(assignor: StreamsAssignor, cluster: Cluster, said: dict[str, Subscription]) -> dict[str, Given]:
+    """What the leader gives everybody; every topic has its partitions, and every changelog ends at END."""
+    asking, answer = assignor.assign(cluster, said), None
+    try:
+        while True:
+            question = asking.send(answer)
+            if isinstance(question, MakeTopics):
+                answer = {topic.name: topic.partitions for topic in question.topics}
+            else:
+                answer = dict.fromkeys(question.places, END)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def told(number: int, given: Given) -> Subscription:
+    """What a process says that runs what it was given and is a little behind with its copies."""
+    info = decode_assignment(given.user_data) if given.user_data else None
+    sums = {} if info is None else dict.fromkeys(info.active, RUNNING) | dict.fromkeys(info.standby, END - LAG)
+    user_data = encode_subscription(SubscriptionInfo(LATEST, LATEST, process_id(number), offset_sums=sums))
+    return Subscription((), user_data, given.partitions)
+
+
+def member_id(number: int) -> str:
+    return f"member-{number:03}"
+
+
+def process_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
 def java_milliseconds_or_none(question: tuple[Tasks, Crew, Policy]) -> float | None:
     """The median time of Kafka's answer."""
     try:
@@ -73,6 +129,7 @@ def run() -> list[dict[str, Any]]:
     question = joined(1)
     ours, four = milliseconds(question), milliseconds(joined(4))
     rows = [row("streams_assign_ms", ours, "ms", TARGET_MS), row("streams_assign_4_ms", four, "ms", TARGET_MS)]
+    rows.append(row("streams_assign_whole_ms", whole_milliseconds(), "ms", TARGET_MS))
     theirs = java_milliseconds_or_none(question)
     if theirs is not None:
         rows += [row("streams_assign_java_ms", theirs, "ms", None), row("streams_assign_ratio", ours / theirs, "", 1)]

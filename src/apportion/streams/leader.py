@@ -159,25 +159,29 @@ def _told(group: _Group, shares: Shares, ruling: Ruling) -> dict[str, Share]:
     return told
 
 
+SEVERAL = ""
+"""In place of a member id: more than one says to hold the task."""
+
+
 class _Holder(NamedTuple):
-    """A consumer that is given something. owners: of tasks that somebody holds: all who do, by number."""
+    """A consumer that is given something. owners: who holds each task that somebody holds, by number; or SEVERAL."""
 
     member: str
     process: int
-    owners: Mapping[int, tuple[str, ...]]
+    owners: Mapping[int, str]
 
     def waits_for(self, task: int) -> bool:
         """Whether somebody else still holds the task, so that it cannot be given yet (guard: withheld)."""
-        return any(owner != self.member for owner in self.owners.get(task, ()))
+        return self.owners.get(task, self.member) != self.member
 
 
-def _owners(group: _Group) -> dict[int, tuple[str, ...]]:
-    owners: dict[int, tuple[str, ...]] = {}
+def _owners(group: _Group) -> dict[int, str]:
+    owners: dict[int, str] = {}
     for member, consumer in sorted(group.said.items()):
         for place in consumer.owned:
             task = group.numbers.of_partition.get(place)
-            if task is not None and member not in owners.get(task, ()):
-                owners[task] = (*owners.get(task, ()), member)
+            if task is not None and owners.setdefault(task, member) != member:
+                owners[task] = SEVERAL
     return owners
 
 
@@ -200,7 +204,8 @@ def _share(group: _Group, roles: Roles, holder: _Holder, template: AssignmentInf
     """What one consumer gets. Of what it must wait for it keeps the state, as a standby, if it has it."""
     tasks = group.numbers.tasks
     withheld = [task for task in roles.active if holder.waits_for(task)]
-    places = sorted((place, tasks[task].id) for task in roles.active if not holder.waits_for(task) for place in tasks[task].sources)
+    waits = dict.fromkeys(withheld)
+    places = sorted([(place, tasks[task].id) for task in roles.active if task not in waits for place in tasks[task].sources])
     kept = [task for task in withheld if group.tasks.stateful[task] and _is_standby(group.crew, holder.process, task)]
     info = replace(
         template,

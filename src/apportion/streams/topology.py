@@ -4,7 +4,7 @@ Names are as on the brokers: internal topics carry the application's id in front
 the partitions of repartition topics, which follow from what is written to them; `partition_counts` finds them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -150,15 +150,15 @@ class Topology:
 
     def tasks(self, counts: Mapping[str, int]) -> tuple[Task, ...]:
         """All tasks in order of their ids: one for each partition of the subtopology's largest source."""
-        return tuple(
-            Task(
-                TaskId(number, partition),
-                tuple(TopicPartition(name, partition) for name in part.reads if partition < counts[name]),
-                tuple(TopicPartition(topic.name, partition) for topic in part.changelogs),
-            )
-            for number, part in sorted(self.subtopologies.items())
-            for partition in range(_tasks(part, counts))
-        )
+        return tuple(task for number, part in sorted(self.subtopologies.items()) for task in _tasks_of(number, part, counts))
+
+
+def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
+    sizes = [(name, counts[name]) for name in part.reads]
+    changelogs = [topic.name for topic in part.changelogs]
+    for partition in range(_tasks(part, counts)):
+        sources = [TopicPartition(name, partition) for name, size in sizes if partition < size]
+        yield Task(TaskId(number, partition), tuple(sources), tuple([TopicPartition(name, partition) for name in changelogs]))
 
 
 def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
