@@ -47,7 +47,7 @@ def even(loads: Loads, amount: int, *had: Longs) -> Longs:
     return size
 
 
-class Settled(NamedTuple):
+class Placed(NamedTuple):
     """Tasks where they are.
 
     kind: 0.., of what sort each is. home: -1 for nowhere. runs: it runs at home. cost: what it takes to move it.
@@ -59,7 +59,7 @@ class Settled(NamedTuple):
     cost: Longs
 
 
-def owners(tasks: Settled, totals: Longs, offers: Holdings) -> Ints:
+def owners(tasks: Placed, totals: Longs, offers: Holdings) -> Ints:
     """The process that should run each task: process p `totals[p]` of all, and of each kind its part, rounded up or down.
 
     As few move as these sizes allow. What moves is what somebody with room has something of already, at best what runs nowhere;
@@ -95,15 +95,15 @@ def parts(sizes: Longs, totals: Longs, *have: Longs) -> Longs:
     part: Longs = exact // every
     kind, process = np.nonzero(exact % every)
     if len(kind):
-        moved = np.stack([each <= part for each in have]).sum(0, dtype=np.int64)[kind, process]
-        edges = Edges(kind.astype(np.int32), (process + len(sizes)).astype(np.int32), moved)
+        strays = np.stack([each <= part for each in have]).sum(0, dtype=np.int64)[kind, process]
+        edges = Edges(kind.astype(np.int32), (process + len(sizes)).astype(np.int32), strays)
         surplus = np.concatenate((sizes - part.sum(1), part.sum(0) - totals))
         up = settled(edges, np.zeros(len(kind), np.bool_), surplus)
         part[kind[up], process[up]] += 1
     return part
 
 
-def taken_up(tasks: Settled, room: Longs, offers: Holdings) -> Ints:
+def taken_up(tasks: Placed, room: Longs, offers: Holdings) -> Ints:
     """Who owns each task when those with room took what they have something of; `room` is then what is left, below 0: too much.
 
     Nobody loses more than it has too much.
@@ -157,5 +157,5 @@ def planned(group: Group, those: Bools, base: Longs, *, home_rank: int = NOTHING
     totals = even(Loads(base, group.crew.consumers), len(chosen), *had)
     kind = np.unique(tasks.subtopology[chosen], return_inverse=True)[1].astype(np.int32)
     owner = np.full(len(those), -1, np.int32)
-    owner[chosen] = owners(Settled(kind, home, rank == RUNS, tasks.end[chosen]), totals, offers)
+    owner[chosen] = owners(Placed(kind, home, rank == RUNS, tasks.end[chosen]), totals, offers)
     return owner

@@ -49,8 +49,8 @@ def posted(posts: Posts, had: Holdings) -> tuple[Longs, Longs]:
     role = np.zeros((len(posts.want), len(posts.loads.base)), np.bool_)
     role[run, posts.active[run]] = True
     had = had.where(~role[had.task, had.process])
-    taken, size = kept(posts, had.where(had.rank <= HAS), role)
-    standing = Standing(role, posts.want.copy(), size)
+    taken, size = kept(posts, had.where(had.rank <= HAS))
+    standing = Standing(role, posts.want.copy(), size.copy())
     standing.fill(taken.task, taken.process)
     moving = True
     while moving:
@@ -66,7 +66,7 @@ def posted(posts: Posts, had: Holdings) -> tuple[Longs, Longs]:
     return task, process
 
 
-def kept(posts: Posts, near: Holdings, role: Bools) -> tuple[Holdings, Longs]:
+def kept(posts: Posts, near: Holdings) -> tuple[Holdings, Longs]:
     """Who is caught up and stands by, and how many each process may stand by for in all: possibly fewer than are kept.
 
     near: who could stand by at once. One that stood by already goes before one that is to lose the task.
