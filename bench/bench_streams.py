@@ -64,7 +64,7 @@ def milliseconds(question: tuple[Tasks, Crew, Policy], times: int = 15) -> float
 
 
 def whole_milliseconds(times: int = 5) -> float:
-    """The median of processor time from bytes to bytes: a group is led, adopts what it is given, and is led again with a process more."""
+    """The median of processor time from bytes to bytes: a group is led, adopts that, and is led again with a process more."""
     names = [f"t{number}" for number in range(SUBTOPOLOGIES)]
     topology = topology_of([{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in names])
     assignor = StreamsAssignor(StreamsSettings(topology, process_id(0), policy=POLICY))
