@@ -1,7 +1,7 @@
 """An assignor that asks the cluster before it answers, and one that wants its members to come again."""
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Tick
+from apportion.machine import Note, Tick
 from apportion.member.assignors import Assignor, FollowUp, Given, Rebalance, Subscription, by_topic
 from apportion.member.membership import (
     Adopted,
@@ -26,6 +26,7 @@ from tests.member.classic_words import (
     PARKED_MS,
     SEEN,
     at,
+    beaten,
     eager,
     in_group,
     joined,
@@ -87,8 +88,37 @@ def test_an_assignor_that_could_ask_may_answer_at_once():
 
 def test_a_question_without_an_answer_is_thrown_into_the_assignor():
     member, _ = leads(Asking())
-    (send,) = member.step(Unanswered(4, "no broker"), at(5))
+    warning, send = member.step(Unanswered(4, "no broker"), at(5))
     assert plan_of(send) == syncs(1, ("m", ()), name="asking", user_data=b"no broker")
+    assert warning == Note("warning", "member m cannot look up its topics: no broker")
+
+
+def test_a_question_that_is_refused_for_good_is_thrown_as_refused():
+    member, _ = leads(Asking())
+    failed = next(each for each in member.step(Unanswered(4, "not here", Code.POLICY_VIOLATION), at(5)) if isinstance(each, Failed))
+    assert (failed.code, failed.why) == (Code.POLICY_VIOLATION, "not here")
+
+
+class Insisting(Assignor):
+    """Asks until it is answered."""
+
+    name = "insisting"
+
+    def assign(self, cluster, members):
+        while True:
+            try:
+                yield "who?"
+            except Unanswerable:
+                continue
+            return {}
+
+
+def test_a_question_that_is_asked_again_waits_a_while():
+    member, _ = leads(Insisting())
+    assert member.step(Unanswered(4, "no broker"), at(5)) == [Note("warning", "member m cannot look up its topics: no broker")]
+    pause_ms = member.settings.backoff_limit_ms
+    assert member.wake_at() == 5 + pause_ms
+    assert member.step(Tick(), at(5 + pause_ms)) == [Ask(5, "who?")]
 
 
 def test_heartbeats_go_on_while_a_question_is_open():
@@ -99,8 +129,10 @@ def test_heartbeats_go_on_while_a_question_is_open():
 def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing():
     member, _ = leads(Asking())
     member.step(Tick(), at(3_000))
-    member.step(Unanswered(5, "gone"), at(3_000))  # the coordinator moved; the member stays in its generation
-    assert member.step(Told(99, "m"), at(3_001)) == []
+    member.step(Answered(5, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_000))
+    member.step(Answered(6, joined(2, ("m", Subscription(("t",))), leader="m", name="asking")), at(3_010))
+    assert member.step(Told(4, "m"), at(3_010)) == []
+    assert member.step(Known(7, (SEEN,)), at(3_010)) == [Ask(8, "who?")]
 
 
 def test_nonsense_after_a_question_is_refused_as_without_one():

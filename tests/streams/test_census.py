@@ -50,11 +50,24 @@ def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
     assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 2, 10, False)]
 
 
-def test_who_owns_a_partition_runs_its_task():
-    said = {
-        "a": Consumer(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1), TopicPartition("x", 0), TopicPartition("z", 0)))
-    }
-    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 0, 0, True), (0, 3, 0, True)]
+def test_who_owns_a_task_without_state_runs_it():
+    said = {"a": Consumer(info(A), owned=(TopicPartition("x", 0), TopicPartition("z", 0)))}
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 0, 0, True)]
+
+
+def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
+    said = {"a": Consumer(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1), TopicPartition("y", 0)))}
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 3, 47, False)]
+
+
+def test_who_speaks_a_version_from_the_future_runs_what_it_owns():
+    said = {"a": Consumer(FutureInfo(12, 12), owned=(TopicPartition("y", 1),))}
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 3, 0, True)]
+
+
+def test_a_sum_that_is_no_offset_is_nothing():
+    said = {"a": Consumer(info(A, {TaskId(1, 0): -(2**63), TaskId(1, 1): -4}))}
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 2, 100, False), (0, 3, 50, False)]
 
 
 def test_tasks_are_arrays_in_order_of_their_ids():
@@ -71,8 +84,13 @@ def test_tasks_are_arrays_in_order_of_their_ids():
         ("h", None),
         (":1", None),
         ("h:x", None),
-        ("h:70000", None),
+        ("http://h:8080/", None),
+        ("http://h:8080", HostInfo("h", 8080)),
+        ("h:70000", HostInfo("h", 70000)),
+        ("h:2147483648", None),
+        ("h:" + "9" * 5_000, None),
+        ("h" * 70_000 + ":1", None),
     ],
 )
-def test_an_endpoint_is_a_host_and_a_port_or_nothing(endpoint, host):
+def test_an_endpoint_is_what_kafkas_clients_read_in_it(endpoint, host):
     assert host_or_none(endpoint) == host

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.errors import Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.streams.census import Consumer
 from apportion.streams.crew import Policy
 from apportion.streams.leader import Lead, Plan, Share, lead
@@ -160,6 +160,41 @@ def test_topics_that_do_not_fit_give_everybody_nothing_and_the_reason(topology, 
 def test_one_that_asks_for_a_shutdown_is_heard_by_all():
     plan = leads(LINES, {"a": told("a"), "b": told("b", error=AssignorError.SHUTDOWN_REQUESTED)})
     assert plan.shares == dict.fromkeys("ab", Share((), AssignmentInfo(11, 11, error=AssignorError.SHUTDOWN_REQUESTED)))
+
+
+def test_who_cannot_be_read_gets_nothing_and_what_it_holds_is_given_to_nobody():
+    plan = leads(LINES, {"a": told("a"), "b": Consumer(None, lines(0, 1))})
+    assert plan.shares["b"] == Share((), AssignmentInfo(11, 11, error=AssignorError.ASSIGNMENT_ERROR))
+    assert plan.shares["a"] == Share(lines(2, 3), AssignmentInfo(11, 11, tasks(2, 3), next_rebalance_ms=0))
+    assert leads(LINES, {"b": Consumer(None)}).shares == {"b": plan.shares["b"]}
+
+
+def test_two_processes_at_one_endpoint_are_one_place_for_queries():
+    said = {name: told(name, endpoint="one:1") for name in "abc"}
+    plan = leads(STATE, said, ends={}, settings={"policy": Policy(standbys=2)})
+    assert {host: set(places) for host, places in plan.shares["a"].info.standby_hosts.items()} == {
+        HostInfo("one", 1): set(lines(0, 1, 2, 3))
+    }
+    assert len(plan.shares["a"].info.standby_hosts[HostInfo("one", 1)]) == 4
+
+
+def test_topics_that_could_not_be_made_are_asked_for_again():
+    asking = lead(Lead("a", WORDS), {"lines": 1}, {"a": told("a")}, 0)
+    question = next(asking)
+    assert asking.throw(Unanswerable("no broker")) == question
+    assert asking.send({"g-words": 1}) == question
+    assert asking.send({"g-words": 1, "g-counts-changelog": 1}) == EndOffsets((TopicPartition("g-counts-changelog", 0),))
+
+
+def test_topics_that_may_not_be_made_are_told_to_everybody():
+    asking = lead(Lead("a", WORDS), {"lines": 1}, {"a": told("a")}, 0)
+    next(asking)
+    with pytest.raises(StopIteration) as end:
+        asking.throw(Refused(Code.POLICY_VIOLATION, "no internal topics here"))
+    assert end.value.value == Plan(
+        {"a": Share((), AssignmentInfo(11, 11, error=AssignorError.ASSIGNMENT_ERROR))},
+        notes=("nobody gets anything: the internal topics cannot be made: no internal topics here",),
+    )
 
 
 def test_members_from_the_future_get_tasks_as_one_process():

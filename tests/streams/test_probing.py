@@ -38,7 +38,15 @@ def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4():
     ruling = rule(said, NEW, Manners.SHARES)
     assert ruling == Ruling(Spoken(OLD, NEW), (), (), Spoken(OLD, NEW), unfinished=True)
     assert take_up(OLD, ruling.spoken, NEW, Manners.SHARES) == Step(NEW, "all understand version 12 now")
-    assert take_up(NEW, ruling.spoken, NEW, Manners.SHARES) == Step(NEW, "somebody understands no more than version 12")
+    assert take_up(NEW, ruling.spoken, NEW, Manners.SHARES) == Step(NEW)
+
+
+def test_nobody_joins_again_to_say_the_same_version():
+    assert take_up(4, Spoken(3, 4), 11, Manners.SHARES) == Step(4)
+
+
+def test_a_group_of_which_nobody_can_be_read_is_over():
+    assert rule({}, 11, Manners.SHARES) == Ruling(Spoken(11, 11), (), (), Spoken(11, 11), unfinished=False)
 
 
 def test_when_the_leader_was_bounced_last_it_alone_triggers_the_last_rebalance_as_in_kip_268():

@@ -19,7 +19,10 @@ def answer(cluster: Cluster, group_id: str, ask: Ask) -> Known | Told:
     match ask.question:
         case MakeTopics(topics):
             _make(cluster, topics)
-            return Known(ask.request_id, cluster.look_up(topic.name for topic in topics))
+            seen = cluster.look_up(topic.name for topic in topics)
+            if len(seen) < len(topics):
+                raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "internal topics do not show up yet")
+            return Known(ask.request_id, seen)
         case EndOffsets(places):
             ends = cluster.list_offsets(_placed(cluster, places), LATEST)
             return Told(ask.request_id, {_named(place): offset for place, offset in ends.items()})

@@ -307,7 +307,9 @@ class Session:
     def _ask(self, action: Ask) -> Event:
         try:
             return answer(self.cluster, self._group, action)
-        except (Disconnected, Refused) as error:
+        except Refused as refused:
+            return Unanswered(action.request_id, refused.why, refused.code)
+        except Disconnected as error:
             return Unanswered(action.request_id, str(error))
 
     def _record(self, what: str, life: int, revoked: Assignment, added: Assignment, why: str = "") -> None:

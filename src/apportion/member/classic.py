@@ -128,9 +128,9 @@ class ClassicMember:
                 self._learn(look, seen, actions, now)
             case Told(request_id, answer) if self._looks.answered(request_id):
                 self._settle(lambda: self._standing.told(answer), actions, now)
-            case Unanswered(request_id, why) if isinstance(look, Ask) and self._looks.answered(request_id):
-                self._settle(lambda: self._standing.untold(why), actions, now)
-            case Unanswered(request_id, why) if self._looks.answered(request_id):
+            case Unanswered(request_id, why, code) if self._looks.answered(request_id):
+                if isinstance(look, Ask):
+                    self._settle(lambda: self._standing.untold(why, code), actions, now)
                 self._looks.next(now, self.settings.backoff_limit_ms)
                 actions.append(Note("warning", f"{self._name()} cannot look up its topics: {why}"))
             case Tick() if self._poll_at_ms is not None and now.mono_ms >= self._poll_at_ms:

@@ -64,9 +64,9 @@ class Inquiry:
         """The question, None at first, has this answer; the plan, or None and another question. Refused as by `share_out`."""
         return self._go_on(lambda: self._asking.send(answer), cluster)
 
-    def untold(self, why: str, cluster: Cluster) -> Plan | None:
-        """The question has no answer."""
-        return self._go_on(lambda: self._asking.throw(Unanswerable(why)), cluster)
+    def untold(self, error: Unanswerable | Refused, cluster: Cluster) -> Plan | None:
+        """The question has no answer now; or, where it is refused, none ever."""
+        return self._go_on(lambda: self._asking.throw(error), cluster)
 
     def _go_on(self, step: Callable[[], Any], cluster: Cluster) -> Plan | None:
         try:

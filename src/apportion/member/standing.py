@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from apportion.errors import Code, DecodeError, Refused
+from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.assigning import Cluster, FollowUp, Given, Rebalance
 from apportion.member.atlas import Atlas
@@ -204,9 +204,11 @@ class Standing:
         self._go_on(lambda inquiry, shapes: inquiry.told(answer, shapes))
         return []
 
-    def untold(self, why: str) -> list[Offer]:
-        """The assignor's question has no answer. Refused as by `share_out`."""
-        self._go_on(lambda inquiry, shapes: inquiry.untold(why, shapes))
+    def untold(self, why: str, code: Code) -> list[Offer]:
+        """The assignor's question has no answer, now or, by `code`, ever. Refused as by `share_out`."""
+        never = code is not Code.NONE and not code.retriable
+        error = Refused(code, why) if never else Unanswerable(why)
+        self._go_on(lambda inquiry, shapes: inquiry.untold(error, shapes))
         return []
 
     def _go_on(self, step: Callable[[Inquiry, Cluster], Plan | None]) -> None:

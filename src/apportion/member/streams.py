@@ -11,10 +11,12 @@ from apportion.machine import Instant, Note
 from apportion.member.classic import ClassicMember
 from apportion.member.consumer import View
 from apportion.member.generation import ClassicSettings
-from apportion.member.membership import Action, Answered, Event, JoinAgain, Left, Lost, Progress, ShutDown
+from apportion.member.membership import Action, Event, JoinAgain, Left, Lost, Progress, ShutDown
 from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.words import AssignorError
-from apportion.wire.messages.join_group import JoinGroupResponse
+
+SHUTDOWN_SINCE = 9
+"""The first metadata version in which a member can ask for a shutdown of all (KIP-671)."""
 
 
 class StreamsMember:
@@ -50,14 +52,15 @@ class StreamsMember:
             case Progress(offset_sums):
                 assignor.offset_sums = offset_sums
                 return []
+            case ShutDown() if assignor.used < SHUTDOWN_SINCE:
+                why = f"the group speaks metadata version {assignor.used}, in which nobody can ask all instances to shut down"
+                return [Note("error", f"{why}; version {SHUTDOWN_SINCE} can")]
             case ShutDown():
                 assignor.error = AssignorError.SHUTDOWN_REQUESTED
                 event = JoinAgain("this instance asks all to shut down")
-            case Answered(_, JoinGroupResponse() as answer):
-                assignor.member_id = answer.member_id
-        assignor.wall_ms = now.wall_ms
+        assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
         if any(isinstance(action, Lost | Left) for action in actions):
-            assignor.tasks = TaskShare()
+            assignor.ends()
         notes, assignor.notes = assignor.notes, []
         return [*(Note("warning", note) for note in notes), *actions]

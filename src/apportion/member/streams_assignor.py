@@ -18,7 +18,7 @@ from apportion.streams.leader import Lead, Plan, Share, lead
 from apportion.streams.probing import Spoken, take_up
 from apportion.streams.releases import Release, is_eager, known_release, spoken_version
 from apportion.streams.topology import Topology
-from apportion.streams.words import LATEST, AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.words import AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 NAME = "stream"
@@ -93,14 +93,19 @@ class StreamsAssignor:
         self.notes: list[str] = []
         self._said = self.used
         self._unique = 0
+        self._told_host = False  # it has joined again for its endpoint, which is still not known
         self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
+
+    def ends(self) -> None:
+        """The membership is over: what was given is gone, and what was asked of the group is forgotten."""
+        self.tasks, self.error = TaskShare(), AssignorError.NONE
 
     # what a member says
 
     def user_data(self, topics: tuple[str, ...]) -> bytes:
         """What the process has, in the version that the group speaks as far as is known.
 
-        No two in a row are the same: a member that joined again with the same words would be given what it has.
+        From version 8 on no two in a row are the same: who joined again with the same words would be given what it has.
         """
         settings = self.settings
         self._unique = (self._unique + 129) % 256 - 128
@@ -122,21 +127,9 @@ class StreamsAssignor:
     # what a leader does
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> Generator[Any, Any, dict[str, Given]]:
-        """What everybody gets. A member whose word cannot be read gets nothing, and is told of an error."""
+        """What everybody gets. A member whose word cannot be read, or that reads other topics, gets nothing; a note says so."""
         settings = self.settings
-        said: dict[str, Consumer] = {}
-        unreadable: list[str] = []
-        for member, subscription in sorted(members.items()):
-            try:
-                info = decode_subscription(subscription.user_data or b"", latest=settings.release.metadata)
-            except DecodeError as error:
-                unreadable.append(member)
-                self.notes.append(f"{member} gets nothing: {error}")
-            else:
-                owned = subscription.owned if settings.release.cooperative else ()  # which older releases do not read
-                said[member] = Consumer(
-                    info, tuple(TopicPartition(topic, number) for topic, numbers in owned for number in numbers)
-                )
+        said = {member: self._heard(member, subscription) for member, subscription in sorted(members.items())}
         mine = Lead(
             member=self.member_id,
             topology=settings.topology,
@@ -150,8 +143,22 @@ class StreamsAssignor:
         plan: Plan = yield from lead(mine, exist, said, self.wall_ms)
         self.notes += plan.notes
         self._leads_unfinished = plan.unfinished
-        broken = Share((), AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR))
-        return {member: _given(share) for member, share in (plan.shares | dict.fromkeys(unreadable, broken)).items()}
+        return {member: _given(share) for member, share in plan.shares.items()}
+
+    def _heard(self, member: str, subscription: Subscription) -> Consumer:
+        """What one consumer says. Releases without cooperation do not read what it owns."""
+        release = self.settings.release
+        parts = subscription.owned if release.cooperative else ()
+        owned = tuple(TopicPartition(topic, number) for topic, numbers in parts for number in numbers)
+        missing = [topic for topic in self.settings.topology.source_topics if topic not in subscription.topics]
+        if missing:
+            self.notes.append(f"{member} gets nothing: it does not read {missing[0]}, as this topology does")
+        try:
+            info = decode_subscription(subscription.user_data or b"", latest=release.metadata)
+        except DecodeError as error:
+            self.notes.append(f"{member} gets nothing: {error}")
+            return Consumer(None, owned)
+        return Consumer(info, owned, fits=not missing)
 
     # what a member hears
 
@@ -177,13 +184,19 @@ class StreamsAssignor:
         )
         if step.rejoins is not None:
             return FollowUp(0, step.rejoins)
-        host = host_or_none(self.settings.endpoint)
-        if host is not None and info.active_hosts and host not in info.active_hosts:
+        if self._is_missing(info):
             return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
         if info.next_rebalance_ms is None:
             return None
         why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
         return FollowUp(info.next_rebalance_ms, why)
+
+    def _is_missing(self, info: AssignmentInfo) -> bool:
+        """Whether the group does not know where this process answers queries, and was not told so by this rebalance."""
+        host = host_or_none(self.settings.endpoint)
+        unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
+        asks, self._told_host = unknown and not self._told_host, unknown
+        return asks
 
 
 def _given(share: Share) -> Given:

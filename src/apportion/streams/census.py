@@ -4,6 +4,7 @@ Consumers that carry one process id are threads of one process. Those whose word
 count as threads of one more process, of which nothing is known.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 
 from apportion.streams.crew import Crew, Longs, Tasks
 from apportion.streams.topology import Task
-from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.words import RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 FUTURE = b""
@@ -20,10 +21,14 @@ FUTURE = b""
 
 
 class Consumer(NamedTuple):
-    """What the leader heard of one consumer. owned: what it reads, or may read, until it is told otherwise."""
+    """What the leader heard of one consumer. info: None: nothing that can be read, so it gets nothing.
 
-    info: SubscriptionInfo | FutureInfo
+    owned: what it reads, or may read, until it is told otherwise. fits: it subscribes to what the leader's topology reads.
+    """
+
+    info: SubscriptionInfo | FutureInfo | None
     owned: tuple[TopicPartition, ...] = ()
+    fits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +50,23 @@ def processes_of(said: Mapping[str, Consumer]) -> tuple[Process, ...]:
     return tuple(_process(id_, members, said[members[0]].info) for id_, members in sorted(threads.items()))
 
 
-def _process(id_: bytes, members: list[str], info: SubscriptionInfo | FutureInfo) -> Process:
-    if isinstance(info, FutureInfo):
+def _process(id_: bytes, members: list[str], info: SubscriptionInfo | FutureInfo | None) -> Process:
+    if not isinstance(info, SubscriptionInfo):
         return Process(id_, tuple(members), None, {})
     return Process(id_, tuple(members), host_or_none(info.endpoint), info.tags)
 
 
+ENDPOINT = re.compile(r"(?:[\w.%-]*://)?\[?([\w.:%-]+?)\]?:([0-9]{1,10})", re.ASCII)
+LONGEST_ENDPOINT = 1_000
+"""Characters; a host has 255 at most."""
+
+
 def host_or_none(endpoint: str) -> HostInfo | None:
-    """The host of "host:port", or of "[::1]:port"; None for anything else."""
-    host, colon, port = endpoint.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    """The host of "host:port", "[::1]:port" or "scheme://host:port", as Kafka's clients read it; None for anything else."""
+    found = ENDPOINT.fullmatch(endpoint) if len(endpoint) <= LONGEST_ENDPOINT else None
+    if found is None or int(found[2]) >= 2**31:
         return None
-    return HostInfo(host.removeprefix("[").removesuffix("]"), int(port))
+    return HostInfo(found[1], int(found[2]))
 
 
 class Numbers(NamedTuple):
@@ -86,8 +96,9 @@ def task_arrays(numbers: Numbers, end: Longs) -> Tasks:
 def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers: Numbers, end: Longs) -> Crew:
     """What each process has of each task. Tasks that nobody knows any more are passed over.
 
-    A task is active where a consumer says that it runs it, or owns one of its partitions. Of several threads of a process the one
-    with the smallest lag counts.
+    A task is active where a consumer says that it runs it. One that it owns and says nothing of is, too, if there is no state to
+    speak of, or nobody can read what it says; else it has nothing of its state yet. Of several threads of a process the one with
+    the smallest lag counts.
     """
     parts = [_rows(number, said[member], numbers) for number, process in enumerate(processes) for member in process.consumers]
     process_, task_, sums = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1)
@@ -102,11 +113,13 @@ def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers:
 
 
 def _rows(process: int, consumer: Consumer, numbers: Numbers) -> Longs:
-    """Process, task and offset sum of all that one consumer says to have, or owns."""
+    """Process, task and offset sum of all that one consumer says to have, or runs without a word."""
     tasks, sums = sums_of(consumer, numbers)
-    owned = [numbers.of_partition.get(place, -1) for place in consumer.owned]
-    task = np.array([*tasks, *owned], np.int64)
-    rows = np.stack((np.full(len(task), process), task, np.concatenate((sums, np.full(len(owned), RUNNING)))))
+    told, mute = dict.fromkeys(tasks), not isinstance(consumer.info, SubscriptionInfo)
+    owned = (numbers.of_partition.get(place, -1) for place in consumer.owned)
+    runs = [task for task in owned if task not in told and (mute or not numbers.tasks[task].changelogs)]
+    task = np.array([*tasks, *runs], np.int64)
+    rows = np.stack((np.full(len(task), process), task, np.concatenate((sums, np.full(len(runs), RUNNING)))))
     return rows[:, task >= 0]
 
 
@@ -119,6 +132,6 @@ def sums_of(consumer: Consumer, numbers: Numbers) -> tuple[list[int], Longs]:
 
 
 def lags(sums: Longs, end: Longs) -> Longs:
-    """What is missing of `end` where `sums` is there. Who has more than there is, or does not know, has to begin anew."""
-    missing = np.where((sums == OFFSET_UNKNOWN) | (sums > end), end, end - sums)
-    return np.where(sums == RUNNING, 0, missing)
+    """What is missing of `end` where `sums` is there. Who has more than there is, or says what is no offset, has to begin anew."""
+    known = (sums >= 0) & (sums <= end)
+    return np.where(sums == RUNNING, 0, np.where(known, end - np.where(known, sums, 0), end))

@@ -24,7 +24,10 @@ from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 from apportion.streams.words import LATEST, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo
 from apportion.topics import TopicPartition
 
-Asking = Generator[Question, Any, Any]
+MOST = 2**63 - 1
+"""The greatest offset sum that can be told."""
+BROKEN = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
+"""What a member is told that said nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,17 @@ class Plan(NamedTuple):
 def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wall_ms: int) -> Generator[Question, Any, Plan]:
     """The plan of one rebalance. exist: the partitions of the topics that exist. said: what each consumer told, by member id.
 
-    Refused where the versions of the members do not go together and the leader's release fails then.
+    Who cannot be read, or reads other topics, gets nothing; what it holds is withheld from the others all the same. Refused where the
+    versions of the members do not go together and the leader's release fails then.
     """
-    versions = {member: Spoken(consumer.info.used, consumer.info.supported) for member, consumer in said.items()}
+    versions = {member: Spoken(info.used, info.supported) for member, (info, _, _) in said.items() if info is not None}
     try:
         ruling = rule(versions, mine.latest, mine.manners)
     except Refused as refused:
         if mine.manners is not Manners.SHARES:
             raise
-        return _failed(said, min(spoken.used for spoken in versions.values()), AssignorError.ASSIGNMENT_ERROR, refused.why)
+        oldest = min((spoken.used for spoken in versions.values()), default=LATEST)
+        return _failed(said, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)
     for member, consumer in sorted(said.items()):
         if isinstance(consumer.info, SubscriptionInfo) and consumer.info.error == AssignorError.SHUTDOWN_REQUESTED:
             why = f"{member} asks all instances to shut down"
@@ -80,17 +85,20 @@ def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wal
         return _failed(said, ruling.spoken.used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why)
     except TopologyRefused as refused:
         return _failed(said, ruling.spoken.used, AssignorError.ASSIGNMENT_ERROR, refused.why)
-    present = {member: consumer for member, consumer in said.items() if member not in ruling.empty}
+    present = {member: said[member] for member in versions if said[member].fits and member not in ruling.empty}
+    nothing = AssignmentInfo(ruling.spoken_to_future.used, ruling.spoken_to_future.supported)
+    empty = {member: Share((), nothing if member in versions else BROKEN) for member in said if member not in present}
+    if not present:
+        return Plan(empty)
     end, notes = yield from _ends(numbers, mine.topology)
     processes = processes_of(present)
     tasks = task_arrays(numbers, np.zeros(len(numbers.tasks), np.int64) if end is None else end)
     crew = crew_of(processes, present, numbers, tasks.end)
     shares = TASK_ASSIGNORS["fallback" if end is None else mine.assignor](tasks, crew, mine.policy)
-    told = _told(_Group(processes, present, numbers, tasks, crew), shares, ruling)
+    told = _told(_Group(processes, present, numbers, tasks, crew, _owners(said, numbers)), shares, ruling)
     if shares.probes:
         _probe(told, processes, mine, wall_ms)
-    nothing = AssignmentInfo(ruling.spoken_to_future.used, ruling.spoken_to_future.supported)
-    return Plan(told | {member: Share((), nothing) for member in ruling.empty}, ruling.unfinished, notes)
+    return Plan(told | empty, ruling.unfinished, notes)
 
 
 def _failed(said: Mapping[str, Consumer], used: int, error: AssignorError, why: str) -> Plan:
@@ -104,15 +112,18 @@ def _tasks(topology: Topology, exist: Mapping[str, int]) -> Generator[Question, 
     """The tasks, with their internal topics made. Refused as by `partition_counts`, or if a topic has other partitions."""
     counts = topology.partition_counts(exist)
     wanted = topology.internal_topics(counts)
-    if wanted:
+    there: Mapping[str, int] = {}
+    while any(topic.name not in there for topic in wanted):
         try:
             there = yield MakeTopics(wanted)
-        except Unanswerable as problem:
-            raise TopologyRefused(f"the internal topics could not be made: {problem}") from problem
-        for topic in wanted:
-            if there[topic.name] != topic.partitions:
-                why = f"internal topic {topic.name} has {there[topic.name]} partitions and should have {topic.partitions}"
-                raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
+        except Unanswerable:
+            continue  # until it is answered, or the coordinator has waited for its leader long enough
+        except Refused as refused:
+            raise TopologyRefused(f"the internal topics cannot be made: {refused.why}") from refused
+    for topic in wanted:
+        if there[topic.name] != topic.partitions:
+            why = f"internal topic {topic.name} has {there[topic.name]} partitions and should have {topic.partitions}"
+            raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
     return numbered(topology.tasks(counts))
 
 
@@ -130,9 +141,9 @@ def _ends(numbers: Numbers, topology: Topology) -> Generator[Question, Any, tupl
             ends |= yield EndOffsets(own)
         if shared:
             ends |= yield CommittedOffsets(shared)
-    except Unanswerable as problem:
+    except (Unanswerable, Refused) as problem:
         return None, (f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",)
-    return np.array([sum(ends[place] for place in task.changelogs) for task in numbers.tasks], np.int64), ()
+    return np.array([min(MOST, sum(ends.get(place, 0) for place in task.changelogs)) for task in numbers.tasks], np.int64), ()
 
 
 class _Group(NamedTuple):
@@ -143,11 +154,11 @@ class _Group(NamedTuple):
     numbers: Numbers
     tasks: Tasks
     crew: Crew
+    owners: Mapping[int, str]
 
 
 def _told(group: _Group, shares: Shares, ruling: Ruling) -> dict[str, Share]:
     """What every consumer is told, without probing."""
-    owners = _owners(group)
     active_hosts, standby_hosts = _hosts(group, shares)
     spoken = ruling.spoken
     template = AssignmentInfo(spoken.used, spoken.supported, active_hosts=active_hosts, standby_hosts=standby_hosts)
@@ -155,7 +166,7 @@ def _told(group: _Group, shares: Shares, ruling: Ruling) -> dict[str, Share]:
     for number, process in enumerate(group.processes):
         roles = spread(process.consumers, _work(group, number, shares))
         for member in process.consumers:
-            told[member] = _share(group, roles[member], _Holder(member, number, owners), template)
+            told[member] = _share(group, roles[member], _Holder(member, number, group.owners), template)
     return told
 
 
@@ -175,11 +186,12 @@ class _Holder(NamedTuple):
         return self.owners.get(task, self.member) != self.member
 
 
-def _owners(group: _Group) -> dict[int, str]:
+def _owners(said: Mapping[str, Consumer], numbers: Numbers) -> dict[int, str]:
+    """Who holds each task that somebody holds, whether or not he can be given anything."""
     owners: dict[int, str] = {}
-    for member, consumer in sorted(group.said.items()):
+    for member, consumer in sorted(said.items()):
         for place in consumer.owned:
-            task = group.numbers.of_partition.get(place)
+            task = numbers.of_partition.get(place)
             if task is not None and owners.setdefault(task, member) != member:
                 owners[task] = SEVERAL
     return owners
@@ -240,7 +252,7 @@ def _hosts(group: _Group, shares: Shares) -> tuple[Hosts, Hosts]:
 
 
 def _in_order(hosts: Mapping[HostInfo, list[TopicPartition]]) -> Hosts:
-    return {host: tuple(sorted(places)) for host, places in sorted(hosts.items())}
+    return {host: tuple(sorted(dict.fromkeys(places))) for host, places in sorted(hosts.items())}
 
 
 def _probe(told: dict[str, Share], processes: Sequence[Process], mine: Lead, wall_ms: int) -> None:
@@ -248,5 +260,5 @@ def _probe(told: dict[str, Share], processes: Sequence[Process], mine: Lead, wal
     own = next((process.consumers for process in processes if mine.member in process.consumers), ())
     if own and all(told[member].info.next_rebalance_ms is None for member in own):
         first = told[own[0]]
-        at_ms = wall_ms + mine.probing_interval_ms
+        at_ms = min(MOST - 1, wall_ms + mine.probing_interval_ms)
         told[own[0]] = first._replace(info=replace(first.info, next_rebalance_ms=at_ms))

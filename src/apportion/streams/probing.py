@@ -54,12 +54,12 @@ def rule(said: Mapping[str, Spoken], latest: int, manners: Manners) -> Ruling:
         if spoken.used < 1 or spoken.understood < spoken.used:
             why = f"member {member!r} speaks metadata version {spoken.used} and says to support {spoken.supported}"
             raise Refused(Code.INVALID_REQUEST, why)
-    used = min(latest, *(spoken.used for spoken in said.values()))
+    used = min([latest, *(spoken.used for spoken in said.values())])
     if future and (manners is Manners.FAILS or used < EARLIEST_PROBEABLE):
         why = f"member {future[0]!r} speaks metadata version {said[future[0]].used}, this leader understands {latest}"
         other = "which cannot probe" if manners is Manners.FAILS else f"and another member speaks {used}, which cannot probe"
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{why}, {other}: stop it, or set its upgrade.from")
-    common = min(latest, *(spoken.understood for spoken in said.values()))
+    common = min([latest, *(spoken.understood for spoken in said.values())])
     if manners is Manners.SHARES:
         spoken = _spoken(used, common)
         return Ruling(spoken, future, (), spoken, unfinished=used < common)
@@ -99,9 +99,9 @@ def _since_2_4(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) ->
     """What all have in common is what counts, up or down."""
     if heard.supported > sent:
         return Step(heard.supported, f"all understand version {heard.supported} now")
-    if heard.used < sent:
+    if heard.used < sent and heard.supported < sent:
         return Step(heard.supported, f"somebody understands no more than version {heard.supported}")
-    return Step(sent)
+    return Step(sent)  # who still says less hears from the same assignment that he need not
 
 
 def _never(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) -> Step:

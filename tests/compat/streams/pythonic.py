@@ -48,6 +48,10 @@ class PythonInstance(threading.Thread):
         """It keeps no copies of what others run."""
         return []
 
+    def report(self):
+        """It answers no queries, so it has not heard who does."""
+        return {}
+
     def leave(self):
         """It is out of its group, with everything committed."""
         self._stopping.set()
@@ -69,6 +73,7 @@ class PythonInstance(threading.Thread):
         )
         self._cluster = Cluster(application.bootstrap)
         options = {
+            "acceptable_recovery_lag": 2**63 - 1,
             "session_timeout_ms": 6_000,
             "heartbeat_interval_ms": 300,
             "client_id": f"{application.group}-{self.name.split()[1]}",
