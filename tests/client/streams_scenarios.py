@@ -8,6 +8,7 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster, places_of
 from apportion.errors import Refused
+from apportion.member.streams_assignor import TaskShare
 from apportion.streams.words import TaskId
 from apportion.wire.batch import encode_batch
 
@@ -111,7 +112,8 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap, application
 
 
 def test_one_instance_shuts_all_down(instance):
-    first, second = instance(), instance()
+    left = {}
+    first, second = (instance(on_tasks=lambda share, name=name: left.update({name: share})) for name in ("first", "second"))
     until(lambda: shared(first, second), first, second)
     second.shut_down_application()
     ended = []
@@ -126,6 +128,7 @@ def test_one_instance_shuts_all_down(instance):
 
     until(both_ended)
     assert {why for _, why in ended} == {"an instance has asked all to shut down"}
+    assert left == {"first": TaskShare(), "second": TaskShare()}
 
 
 def test_endpoints_tell_where_partitions_are(instance):

@@ -2,6 +2,7 @@ import pytest
 
 import apportion
 from apportion.streams.topology import TopologyRefused
+from apportion.streams.words import TaskId
 
 TOPOLOGY = [{"sources": ["lines"]}]
 
@@ -10,14 +11,23 @@ TOPOLOGY = [{"sources": ["lines"]}]
     ("options", "why"),
     [
         ({"group_protocol": "classic"}, "group_protocol cannot be chosen: the members of a Streams group agree on it"),
-        ({"num_standby_replicas": -1}, "num_standby_replicas must be a whole number that is not negative, not -1"),
-        ({"acceptable_recovery_lag": "many"}, "acceptable_recovery_lag must be a whole number that is not negative, not 'many'"),
-        ({"max_warmup_replicas": 0}, "max_warmup_replicas must be at least 1, not 0: else no state ever moves"),
-        ({"task_assignor": "best"}, "there is no task_assignor 'best'; there are highavailability, sticky, fallback"),
-        ({"client_tags": {"zone": 1}}, "client_tags must map texts to texts"),
+        ({"num_standby_replicas": -1}, "num_standby_replicas must be a whole number from 0 to 2147483647, not -1"),
+        (
+            {"acceptable_recovery_lag": "many"},
+            "acceptable_recovery_lag must be a whole number from 0 to 9223372036854775807, not 'many'",
+        ),
+        ({"max_warmup_replicas": 0}, "max_warmup_replicas must be a whole number from 1 to 2147483647, not 0"),
+        ({"probing_rebalance_interval_ms": 100}, "must be a whole number from 60000 to 9223372036854775807, not 100"),
+        ({"task_assignor": "fallback"}, "task_assignor must be one of highavailability, sticky, not 'fallback'"),
+        ({"client_tags": {"zone": 1}}, "client_tags must map at most 5 names of at most 20 letters to texts of at most 30, not"),
+        ({"client_tags": {"zone": "\ud800"}}, "client_tags must map at most 5 names"),
+        ({"rack_aware_assignment_tags": "zone"}, "rack_aware_assignment_tags must be a list of names of tags, not 'zone'"),
         ({"rack_aware_assignment_tags": ("zone",)}, "rack_aware_assignment_tags names 'zone', which is not in client_tags"),
         ({"on_tasks": 3}, "on_tasks must be a function of a TaskShare, not 3"),
-        ({"process_id": b"short"}, "process_id must be 16 bytes, not 5"),
+        ({"process_id": b"short"}, "process_id must be 16 bytes, not b'short'"),
+        ({"process_id": "sixteen letters!"}, "process_id must be 16 bytes, not 'sixteen letters!'"),
+        ({"release": 4.3}, 'release must name a release, such as "4.3", not 4.3'),
+        ({"application_server": None}, 'application_server must be "host:port", not None'),
         ({"application_server": "here"}, "application.server must be host:port, not 'here'"),
         ({"upgrade_from": "0.9"}, "upgrade.from must name a release such as 1.1, not '0.9'"),
         ({"release": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
@@ -32,3 +42,31 @@ def test_an_option_that_cannot_be_meant_is_refused_in_one_sentence(options, why)
 def test_a_topology_that_cannot_be_is_refused_before_anything_is_asked():
     with pytest.raises(TopologyRefused, match="subtopology 0 reads no topic"):
         apportion.StreamsConsumer("localhost:1", "app", topology=[{}])
+
+
+@pytest.fixture
+def alone():
+    """An instance that finds no broker."""
+    with apportion.StreamsConsumer("localhost:1", "app", topology=TOPOLOGY) as made:
+        yield made
+
+
+def test_what_is_read_follows_from_the_topology(alone):
+    with pytest.raises(RuntimeError, match="a Streams group reads the topics of its topology, lines, and no others"):
+        alone.subscribe(["others"])
+
+
+@pytest.mark.parametrize(
+    ("offset_sums", "why"),
+    [
+        ({TaskId(1, 0): 5}, "is no task of this topology"),
+        ({(0, 0): 5}, "is no task of this topology"),
+        ({TaskId(0, -1): 5}, "is no task of this topology"),
+        ({TaskId(0, 0): -3}, "of task 0_0: -3 is no sum of offsets"),
+        ({TaskId(0, 0): 2**63}, "of task 0_0: 9223372036854775808 is no sum of offsets"),
+        ({TaskId(0, 0): "5"}, "of task 0_0: '5' is no sum of offsets"),
+    ],
+)
+def test_only_offset_sums_of_its_tasks_are_reported(alone, offset_sums, why):
+    with pytest.raises(ValueError, match=why):
+        alone.report(offset_sums)

@@ -81,7 +81,7 @@ class Consumer:
         self._started = self._closed = False
         names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics
         if names != ():
-            self.subscribe(names)
+            self._subscribe(names)
 
     def __enter__(self) -> "Consumer":
         return self
@@ -96,6 +96,9 @@ class Consumer:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """The consumer reads these topics from now on, instead of what it read before."""
+        self._subscribe(topics)
+
+    def _subscribe(self, topics: Iterable[str]) -> None:
         names = topic_names(topics)
         if self._closed:
             raise RuntimeError("this consumer is closed")
@@ -234,13 +237,16 @@ class Consumer:
 
     # ownership
 
+    def _look(self) -> View:
+        return self._session.status()
+
     def _calls_for_me(self, view: View) -> bool:
         moved = view.target is not None and not view.target == view.owned == self._told
         return view.lives != self._life or moved or view.state is State.FATAL
 
     def _follow(self) -> None:
         """Ownership is as the group wants it, and the group knows."""
-        view = self._session.status()
+        view = self._look()
         if view.state is State.FATAL:
             self._lose()
             raise Refused(Code[(view.error or "").partition(":")[0]], (view.error or "").partition(": ")[2])

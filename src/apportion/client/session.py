@@ -163,10 +163,10 @@ class Session:
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
 
-    def tasks(self) -> TaskShare:
-        """The tasks of a member of a Streams group, as of its last step; none for any other."""
+    def glance(self) -> tuple[View, TaskShare]:
+        """The status and the tasks of a member of a Streams group, both as of the same step. Raises as `status`."""
         with self._changed:
-            return self._tasks
+            return self.status(), self._tasks
 
     def report(self, progress: Progress | ShutDown) -> None:
         """The member of a Streams group tells the group so in its next JoinGroup; a ShutDown makes one."""

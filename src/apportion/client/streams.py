@@ -11,34 +11,16 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from apportion.client.consumer import Consumer, ConsumerRecord
+from apportion.client.streams_options import streams_options
+from apportion.errors import Refused
+from apportion.member.consumer import View
 from apportion.member.membership import Assignment, Progress, ShutDown
-from apportion.member.streams_assignor import NEWEST_RELEASE, StreamsSettings, TaskShare
+from apportion.member.streams_assignor import StreamsSettings, TaskShare
 from apportion.streams.crew import Policy
 from apportion.streams.releases import known_release
-from apportion.streams.task_assignors import TASK_ASSIGNORS
 from apportion.streams.topology import Topology, topology_of
 from apportion.streams.words import RUNNING, TaskId
 from apportion.topics import TopicPartition
-
-STREAMS: dict[str, Any] = {  # option -> default, by Kafka Streams' names with underscores
-    "process_id": None,
-    "application_server": "",
-    "client_tags": {},
-    "upgrade_from": None,
-    "release": NEWEST_RELEASE,
-    "task_assignor": "highavailability",
-    "num_standby_replicas": 0,
-    "acceptable_recovery_lag": 10_000,
-    "max_warmup_replicas": 2,
-    "probing_rebalance_interval_ms": 600_000,
-    "rack_aware_assignment_tags": (),
-    "on_tasks": None,
-}
-
-
-NOT_NEGATIVE = ("num_standby_replicas", "acceptable_recovery_lag", "probing_rebalance_interval_ms")
-DECIDED = ("group_protocol", "partition_assignment_strategy", "server_assignor")
-"""Options of a Consumer that a Streams group leaves no choice in."""
 
 
 class TaskRecord(NamedTuple):
@@ -68,9 +50,10 @@ class StreamsConsumer(Consumer):
     ) -> None:
         """The process joins its group at once. TopologyRefused or ValueError says what is wrong."""
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
-        streams = _checked({**STREAMS, **{name: options.pop(name) for name in STREAMS if name in options}}, options)
+        streams, others = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
-        self._share = TaskShare()
+        self._given = self._share = TaskShare()  # as of the last look at the membership; as far as it was taken up
+        self._running: tuple[TaskId, ...] = ()  # those that the owner has heard of, and so has restored
         self._task_of: dict[TopicPartition, TaskId] = {}
         self._reported: dict[TaskId, int] = {}
         self._seen: tuple[TaskShare, Assignment] = (self._share, ())
@@ -91,7 +74,7 @@ class StreamsConsumer(Consumer):
             probing_interval_ms=streams["probing_rebalance_interval_ms"],
         )
         defaults = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
-        super().__init__(bootstrap_servers, application_id, topics=self.topology.source_topics, **(defaults | options))
+        super().__init__(bootstrap_servers, application_id, topics=self.topology.source_topics, **(defaults | others))
 
     @property
     def tasks(self) -> TaskShare:
@@ -104,11 +87,27 @@ class StreamsConsumer(Consumer):
             TaskRecord(self._task_of[TopicPartition(record.topic, record.partition)], record) for record in self.poll(timeout_ms)
         ]
 
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """RuntimeError: what is read follows from the topology."""
+        raise RuntimeError(
+            f"a Streams group reads the topics of its topology, {', '.join(self.topology.source_topics)}, and no others"
+        )
+
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
         """The group hears in its next rebalance what this process has of tasks that it does not run.
 
         offset_sums: for each, up to where its state goes, summed over its changelogs. Who has most of it is its best heir.
+        ValueError for a task that the topology does not have, and for what is no sum of offsets.
         """
+        for task, offset_sum in offset_sums.items():
+            if (
+                not isinstance(task, TaskId)
+                or task.subtopology not in self.topology.subtopologies
+                or not 0 <= task.partition < 2**31
+            ):
+                raise ValueError(f"{task!r} is no task of this topology")
+            if type(offset_sum) is not int or not 0 <= offset_sum < 2**63:
+                raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
         self._reported = dict(offset_sums)
         self._tell()
 
@@ -121,44 +120,32 @@ class StreamsConsumer(Consumer):
         del settings["assignors"]
         return settings | {"protocol": "streams", "streams": self._streams}
 
+    def _look(self) -> View:
+        view, self._given = self._session.glance()
+        return view
+
     def _follow(self) -> None:
-        super()._follow()
-        share = self._session.tasks()
-        if share is self._seen[0] and self._told is self._seen[1]:
-            return
-        self._seen = share, self._told
+        try:
+            super()._follow()
+        except Refused:
+            self._hand_over()
+            raise
+        if self._given is not self._seen[0] or self._told is not self._seen[1]:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """The owner has heard which tasks are its own by now; after that, the group may hear that it runs them."""
+        self._seen = given, _ = self._given, self._told
         owned = dict.fromkeys(self.assignment)
-        active = {task: places for task, places in share.active.items() if all(place in owned for place in places)}
-        self._task_of = {place: task for task, places in active.items() for place in places}
-        before, self._share = self._share, replace(share, active=active)
-        self._tell()
-        if self._on_tasks is not None and (before.active, before.standby) != (active, share.standby):
+        active = {task: places for task, places in given.active.items() if all(place in owned for place in places)}
+        kept = {place: task for place, task in self._task_of.items() if place in owned}
+        self._task_of = kept | {place: task for task, places in given.active.items() for place in places}
+        before, self._share = self._share, replace(given, active=active)
+        self._running = tuple(task for task in self._running if task in active)
+        if self._on_tasks is not None and (before.active, before.standby) != (active, given.standby):
             self._on_tasks(self._share)
+        self._running = tuple(active)
+        self._tell()
 
     def _tell(self) -> None:
-        self._session.report(Progress(self._reported | dict.fromkeys(self._share.active, RUNNING)))
-
-
-def _checked(streams: dict[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """The same options; ValueError, one sentence, for one that cannot be meant."""
-    for name in DECIDED:
-        if name in others:
-            raise ValueError(f"{name} cannot be chosen: the members of a Streams group agree on it by themselves")
-    for name in NOT_NEGATIVE:
-        if type(streams[name]) is not int or streams[name] < 0:
-            raise ValueError(f"{name} must be a whole number that is not negative, not {streams[name]!r}")
-    if type(streams["max_warmup_replicas"]) is not int or streams["max_warmup_replicas"] < 1:
-        raise ValueError(
-            f"max_warmup_replicas must be at least 1, not {streams['max_warmup_replicas']!r}: else no state ever moves"
-        )
-    if streams["task_assignor"] not in TASK_ASSIGNORS:
-        raise ValueError(f"there is no task_assignor {streams['task_assignor']!r}; there are {', '.join(TASK_ASSIGNORS)}")
-    tags = streams["client_tags"]
-    if not isinstance(tags, Mapping) or not all(isinstance(text, str) for pair in tags.items() for text in pair):
-        raise ValueError(f"client_tags must map texts to texts, not {tags!r}")
-    for name in streams["rack_aware_assignment_tags"]:
-        if name not in tags:
-            raise ValueError(f"rack_aware_assignment_tags names {name!r}, which is not in client_tags")
-    if streams["on_tasks"] is not None and not callable(streams["on_tasks"]):
-        raise ValueError(f"on_tasks must be a function of a TaskShare, not {streams['on_tasks']!r}")
-    return streams
+        self._session.report(Progress(self._reported | dict.fromkeys(self._running, RUNNING)))

@@ -37,7 +37,7 @@ class StreamsSettings:
     """Who the process is, and how it takes part. By Kafka Streams' names and defaults where it has them.
 
     process_id: 16 bytes, the same for all consumers of a process. endpoint: application.server. upgrade_from: upgrade.from.
-    release: what it speaks as; the newest unless it plays another. assignor: "highavailability", "sticky" or "fallback".
+    release: what it speaks as; the newest unless it plays another. assignor: "highavailability" or "sticky".
     """
 
     topology: Topology

@@ -64,8 +64,8 @@ class Plan(NamedTuple):
 def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wall_ms: int) -> Generator[Question, Any, Plan]:
     """The plan of one rebalance. exist: the partitions of the topics that exist. said: what each consumer told, by member id.
 
-    Who cannot be read, or reads other topics, gets nothing; what it holds is withheld from the others all the same. Refused where the
-    versions of the members do not go together and the leader's release fails then.
+    Who cannot be read, or reads other topics, gets nothing; what it holds is withheld from the others all the same. Refused
+    where the versions of the members do not go together and the leader's release fails then.
     """
     versions = {member: Spoken(info.used, info.supported) for member, (info, _, _) in said.items() if info is not None}
     try:
