@@ -18,8 +18,8 @@ from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings
 from apportion.streams.codec import decode_assignment, encode_subscription
 from apportion.streams.crew import Crew, Policy, Tasks
 from apportion.streams.high_availability import high_availability
+from apportion.streams.plain import topology_of
 from apportion.streams.questions import MakeTopics
-from apportion.streams.topology import topology_of
 from apportion.streams.words import LATEST, RUNNING, SubscriptionInfo
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle

@@ -1,12 +1,20 @@
 """Topics as values: names, ids, partition counts. An immutable snapshot, never a live view."""
 
 from collections.abc import Iterable, Iterator
+from re import fullmatch
 from typing import NamedTuple
 
 TopicId = bytes
 """16 bytes, as on the wire."""
 
 NO_TOPIC_ID: TopicId = bytes(16)
+NAME_LENGTH = 249
+
+
+def is_topic_name(name: object) -> bool:
+    """Whether a topic may bear this name."""
+    fits = isinstance(name, str) and fullmatch(f"[a-zA-Z0-9._-]{{1,{NAME_LENGTH}}}", name) is not None
+    return fits and name not in (".", "..")
 
 
 class TopicPartition(NamedTuple):

@@ -5,9 +5,9 @@ from apportion.member.generation import ClassicSettings
 from apportion.member.membership import Ask, Known, Progress, Subscribe, Told, Unanswered
 from apportion.member.streams import StreamsMember
 from apportion.member.streams_assignor import StreamsSettings
+from apportion.streams.plain import topology_of
 from apportion.streams.questions import MakeTopics
 from apportion.streams.releases import known_release
-from apportion.streams.topology import topology_of
 from apportion.streams.words import RUNNING
 from tests.member.groupworld import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
 

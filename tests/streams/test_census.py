@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from apportion.streams.census import FUTURE, Consumer, Process, crew_of, host_or_none, numbered, processes_of, task_arrays
-from apportion.streams.topology import topology_of
+from apportion.streams.plain import topology_of
 from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 

@@ -8,9 +8,9 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.streams.census import Consumer
 from apportion.streams.crew import Policy
 from apportion.streams.leader import Lead, Plan, Share, lead
+from apportion.streams.plain import topology_of
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
 from apportion.streams.releases import Manners
-from apportion.streams.topology import topology_of
 from apportion.streams.words import (
     OFFSET_UNKNOWN,
     RUNNING,

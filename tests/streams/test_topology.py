@@ -1,7 +1,8 @@
 import pytest
 
 from apportion.errors import Code
-from apportion.streams.topology import InternalTopic, MissingSources, Subtopology, Task, Topology, TopologyRefused, topology_of
+from apportion.streams.plain import topology_of
+from apportion.streams.topology import InternalTopic, MissingSources, Subtopology, Task, Topology, TopologyRefused
 from apportion.streams.words import TaskId
 from apportion.topics import TopicPartition
 
@@ -40,6 +41,17 @@ def test_a_source_that_serves_as_a_changelog_is_not_made():
     table = topology_of([{"sources": ["table"], "changelogs": ["table"]}])
     assert table.internal_topics({"table": 4}) == ()
     assert table.tasks({"table": 1}) == (Task(TaskId(0, 0), (TopicPartition("table", 0),), (TopicPartition("table", 0),)),)
+
+
+def test_a_source_with_fewer_partitions_than_tasks_is_a_changelog_of_as_many_of_them():
+    tasks = topology_of([{"sources": ["large", "table"], "changelogs": ["table"]}]).tasks({"large": 2, "table": 1})
+    assert [task.changelogs for task in tasks] == [(TopicPartition("table", 0),), ()]
+
+
+@pytest.mark.parametrize("number", [-1, 2**31, "0"])
+def test_a_subtopologys_number_is_one_that_can_be_told(number):
+    with pytest.raises(TopologyRefused, match="a subtopology's number must be from 0 to 2147483647, not"):
+        Topology({number: Subtopology(sources=("a",))})
 
 
 def test_partitions_follow_through_several_repartitions_and_copartitioned_topics():
@@ -84,7 +96,29 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
 @pytest.mark.parametrize(
     ("parts", "why"),
     [
+        ([], "a topology has at least one subtopology"),
         ([{}], "subtopology 0 reads no topic"),
+        ({"sources": ["a"]}, "a topology is told as a list of its subtopologies, not as {'sources': \\['a'\\]}"),
+        (["a"], "subtopology 0 must be told by its fields, sources, .*, not as 'a'"),
+        ([{"sources": "lines"}], "subtopology 0: sources must be a list, not 'lines'"),
+        ([{"sources": ["a b"]}], "subtopology 0 names 'a b', which cannot be a topic"),
+        ([{"sources": [1]}], "subtopology 0 names 1, which cannot be a topic"),
+        ([{"sources": ["a"], "copartition": ["a"]}], "subtopology 0: copartition must be a list, not 'a'"),
+        ([{"sources": ["a"], "copartition": [[]]}], "subtopology 0 copartitions no topics"),
+        (
+            [{"sources": ["a"], "changelogs": [3]}],
+            "an internal topic must be told by its fields, name, .*, not as 3",
+        ),
+        ([{"sources": ["a"], "changelogs": [{}]}], "subtopology 0: an internal topic has no name in {}"),
+        ([{"sources": ["a"], "changelogs": [{"nam": "c"}]}], "subtopology 0: an internal topic has no 'nam'; there are name"),
+        ([{"sources": ["a"], "changelogs": [{"name": "c", "partitions": -1}]}], "c must have a number of partitions.*, not -1"),
+        ([{"sources": ["a"], "changelogs": [{"name": "c", "configs": 3}]}], "configs of 'c' must map names to texts, not 3"),
+        ([{"sources": ["a"], "changelogs": [{"name": "c", "configs": {"k": 3}}]}], "configs of c must be texts, not {'k': 3}"),
+        ([{"sources": ["a"], "changelogs": ["c", "c"]}], "subtopologies 0 and 0 have changelog c: each store has its own"),
+        (
+            [{"sources": ["a"], "changelogs": ["c"]}, {"sources": ["b"], "changelogs": ["c"]}],
+            "subtopologies 0 and 1 have changelog c",
+        ),
         ([{"sources": ["a"]}, {"sources": ["a"]}], "topic a is read by subtopologies 0 and 1: then they are one"),
         ([{"sources": ["a"], "copartition": [["a", "b"]]}], "subtopology 0 copartitions b, which it does not read"),
         ([{"sources": ["a"], "repartition_sinks": ["r"]}], "subtopology 0 writes repartition topic r, which nobody reads"),

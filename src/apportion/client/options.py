@@ -1,12 +1,12 @@
 """The options of `apportion.Consumer`: what there is, what it is when it is not given, and what makes no sense together."""
 
-import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from apportion.client.cluster import EARLIEST, LATEST
 from apportion.member.strategy import DEFAULT, strategy
+from apportion.topics import is_topic_name
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
 PROTOCOLS = ("consumer", "classic")
@@ -53,7 +53,6 @@ IDS = {  # option that is a name -> of what
     "client_rack": "the rack that this consumer is in",
     "server_assignor": "an assignor that the broker has, such as 'uniform' or 'range'",
 }
-TOPIC_NAME = "[a-zA-Z0-9._-]{1,249}"
 
 
 def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +133,6 @@ def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer")
     for name in names:
-        if not re.fullmatch(TOPIC_NAME, name):
+        if not is_topic_name(name):
             raise ValueError(f"{name!r} cannot be a topic: give a list of names of letters, digits, '.', '_' and '-'")
     return names

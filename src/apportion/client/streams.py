@@ -17,8 +17,9 @@ from apportion.member.consumer import View
 from apportion.member.membership import Assignment, Progress, ShutDown
 from apportion.member.streams_assignor import StreamsSettings, TaskShare
 from apportion.streams.crew import Policy
+from apportion.streams.plain import topology_of
 from apportion.streams.releases import known_release
-from apportion.streams.topology import Topology, topology_of
+from apportion.streams.topology import Topology
 from apportion.streams.words import RUNNING, TaskId
 from apportion.topics import TopicPartition
 

@@ -7,7 +7,6 @@ It refuses to know requests and responses.
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import blake2b
-from re import fullmatch
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
@@ -17,12 +16,11 @@ from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import check_settings
 from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
-from apportion.topics import Topic, Topics
+from apportion.topics import NAME_LENGTH, Topic, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
 DEFAULT_COUNT = -1  # asks for num.partitions
-NAME_LENGTH = 249
 PARTITIONS_AT_ONCE = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 
@@ -264,11 +262,6 @@ class Registry:
         self.mark = self._journal.wrote(self)
 
 
-def is_valid(name: str) -> bool:
-    """True for a name that a topic may bear."""
-    return 0 < len(name) <= NAME_LENGTH and name not in (".", "..") and fullmatch(r"[a-zA-Z0-9._-]+", name) is not None
-
-
 def check_count(more: int) -> None:
     """POLICY_VIOLATION when a request makes more partitions at once than Kafka would."""
     if more > PARTITIONS_AT_ONCE:
@@ -277,7 +270,7 @@ def check_count(more: int) -> None:
 
 def check_name(name: str) -> None:
     """INVALID_TOPIC_EXCEPTION unless a topic may bear the name."""
-    if not is_valid(name):
+    if not is_topic_name(name):
         raise Refused(
             Code.INVALID_TOPIC_EXCEPTION,
             f"{name[:NAME_LENGTH]!r} is no topic name: up to {NAME_LENGTH} letters, digits, '.', '_' and '-', but not '.' or '..'",

@@ -21,9 +21,9 @@ from apportion.sim.network import Line
 from apportion.sim.questions import News, NoAnswer, Pause, Request, offsets_at, topics_of
 from apportion.sim.scenario import Scenario
 from apportion.sim.world import EPOCH_MS, Story, Telling
+from apportion.streams.plain import topology_of
 from apportion.streams.questions import EndOffsets, MakeTopics
 from apportion.streams.releases import LEAVES_ON_CLOSE, Release
-from apportion.streams.topology import topology_of
 from apportion.streams.upgrades import Bounce
 from apportion.streams.words import RUNNING, TaskId
 from apportion.topics import TopicId

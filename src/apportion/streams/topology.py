@@ -4,13 +4,13 @@ Names are as on the brokers: internal topics carry the application's id in front
 the partitions of repartition topics, which follow from what is written to them; `partition_counts` finds them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.streams.words import TaskId
-from apportion.topics import TopicPartition
+from apportion.topics import TopicPartition, is_topic_name
 
 
 class TopologyRefused(Refused):
@@ -155,10 +155,13 @@ class Topology:
 
 def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
     sizes = [(name, counts[name]) for name in part.reads]
-    changelogs = [topic.name for topic in part.changelogs]
-    for partition in range(_tasks(part, counts)):
-        sources = [TopicPartition(name, partition) for name, size in sizes if partition < size]
-        yield Task(TaskId(number, partition), tuple(sources), tuple([TopicPartition(name, partition) for name in changelogs]))
+    size = _tasks(part, counts)
+    changelogs = [(topic.name, counts.get(topic.name, size)) for topic in part.changelogs]
+    for partition in range(size):
+        sources, logs = (
+            [TopicPartition(name, partition) for name, most in kind if partition < most] for kind in (sizes, changelogs)
+        )
+        yield Task(TaskId(number, partition), tuple(sources), tuple(logs))
 
 
 def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
@@ -166,19 +169,19 @@ def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
 
 
 def _check(parts: Mapping[int, Subtopology]) -> None:
-    """The parts read different topics, and what is written for others is read by somebody. TopologyRefused if not."""
+    """Each part is in order, no two share a topic, and what one writes for others is read. TopologyRefused if not."""
+    if not parts:
+        raise TopologyRefused("a topology has at least one subtopology, with the topics that it reads")
     read_by: dict[str, int] = {}
-    for number, part in sorted(parts.items()):
-        if number < 0:
-            raise TopologyRefused(f"a subtopology's number must be at least 0, not {number}")
-        if not part.reads:
-            raise TopologyRefused(f"subtopology {number} reads no topic")
+    logged_by: dict[str, int] = {}
+    for number, part in parts.items():
+        _check_part(number, part)
         for name in part.reads:
             if read_by.setdefault(name, number) != number or part.reads.count(name) > 1:
                 raise TopologyRefused(f"topic {name} is read by subtopologies {read_by[name]} and {number}: then they are one")
-        strange = [name for group in part.copartition for name in group if name not in part.reads]
-        if strange:
-            raise TopologyRefused(f"subtopology {number} copartitions {strange[0]}, which it does not read")
+        for name in (names := [topic.name for topic in part.changelogs]):
+            if logged_by.setdefault(name, number) != number or names.count(name) > 1:
+                raise TopologyRefused(f"subtopologies {logged_by[name]} and {number} have changelog {name}: each store has its own")
     repartitioned = {topic.name for part in parts.values() for topic in part.repartition_sources}
     for number, part in sorted(parts.items()):
         for sink in part.repartition_sinks:
@@ -186,27 +189,22 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
                 raise TopologyRefused(f"subtopology {number} writes repartition topic {sink}, which nobody reads")
 
 
-def topology_of(parts: Iterable[Mapping[str, Any]]) -> Topology:
-    """The topology that was told as plain values, such as JSON: for each subtopology, by number, the fields of `Subtopology`.
-
-    An internal topic is its name, or a mapping with the fields of `InternalTopic`. TopologyRefused for other fields.
-    """
-    return Topology({number: _subtopology(number, part) for number, part in enumerate(parts)})
-
-
-def _subtopology(number: int, told: Mapping[str, Any]) -> Subtopology:
-    fields = Subtopology.__dataclass_fields__
-    for name in told:
-        if name not in fields:
-            raise TopologyRefused(f"subtopology {number} has no {name!r}; there are {', '.join(fields)}")
-    values: dict[str, Any] = {name: tuple(told.get(name, ())) for name in ("sources", "repartition_sinks")}
-    values["copartition"] = tuple(tuple(group) for group in told.get("copartition", ()))
-    for name in ("repartition_sources", "changelogs"):
-        values[name] = tuple(_internal(each) for each in told.get(name, ()))
-    return Subtopology(**values)
-
-
-def _internal(told: str | Mapping[str, Any]) -> InternalTopic:
-    if isinstance(told, str):
-        return InternalTopic(told)
-    return InternalTopic(told["name"], told.get("partitions", 0), tuple(sorted(dict(told.get("configs", {})).items())))
+def _check_part(number: object, part: Subtopology) -> None:
+    if type(number) is not int or not 0 <= number < 2**31:
+        raise TopologyRefused(f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}")
+    internal = (*part.repartition_sources, *part.changelogs)
+    for name in (*part.sources, *part.repartition_sinks, *(topic.name for topic in internal)):
+        if not is_topic_name(name):
+            raise TopologyRefused(f"subtopology {number} names {name!r}, which cannot be a topic")
+    if not part.reads:
+        raise TopologyRefused(f"subtopology {number} reads no topic")
+    for topic in internal:
+        if type(topic.partitions) is not int or not 0 <= topic.partitions < 2**31:
+            raise TopologyRefused(f"{topic.name} must have a number of partitions, or 0 for what follows, not {topic.partitions!r}")
+        if not all(isinstance(text, str) for pair in topic.configs for text in pair):
+            raise TopologyRefused(f"configs of {topic.name} must be texts, not {dict(topic.configs)!r}")
+    for group in part.copartition:
+        strange = [name for name in group if name not in part.reads]
+        if strange or not group:
+            named = strange[0] if strange else "no topics"
+            raise TopologyRefused(f"subtopology {number} copartitions {named}, which it does not read")

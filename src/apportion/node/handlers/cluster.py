@@ -4,8 +4,7 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
 from apportion.node.partitions import LEADER_EPOCH
-from apportion.node.topics import is_valid
-from apportion.topics import NO_TOPIC_ID, Topic
+from apportion.topics import NO_TOPIC_ID, Topic, is_topic_name
 from apportion.wire.messages.api_versions import (
     ApiVersionsRequest,
     FinalizedFeatureKey,
@@ -92,7 +91,7 @@ def _asked_for(broker: Broker, wanted: MetadataRequestTopic, operations: int, fr
         topic = registry.created_by_asking(wanted.name, fresh)
     if topic is not None:
         return _described(broker, topic, operations)
-    code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_valid(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
+    code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
     return MetadataResponseTopic(error_code=code, name=wanted.name, topic_authorized_operations=operations)
 
 
