@@ -51,6 +51,10 @@ def test_upgrade_from_lowers_the_version_and_makes_members_eager(release, upgrad
     [
         ("0.10.0", "0.10.0", "Kafka Streams 0.10.0 has no upgrade.from=0.10.0: it knows none"),
         ("1.0", "0.10.1", "Kafka Streams 1.0 has no upgrade.from=0.10.1: it knows 0.10.0"),
+        ("3.2", "3.1", "Kafka Streams 3.2 has no upgrade.from=3.1: it knows 0.10.0, .*, 2.3$"),
+        ("3.9", "4.0", "Kafka Streams 3.9 has no upgrade.from=4.0: it knows 0.10.0, .*, 3.8$"),
+        ("4.0", "4.0", "Kafka Streams 4.0 has no upgrade.from=4.0: it knows 2.4, .*, 3.9$"),
+        ("4.3", "post-2.0", "Kafka Streams 4.3 has no upgrade.from=post-2.0: it knows 2.4, .*, 4.2$"),
         ("4.0", "1.1", "Kafka Streams 4.0 has no upgrade.from=1.1: it cannot rebalance eagerly; go by way of 3.9"),
         ("3.9", "7", "upgrade.from must name a release such as 1.1, not '7'"),
     ],

@@ -35,6 +35,9 @@ BEFORE_PROBING = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1")
 BEFORE_COOPERATION = (*BEFORE_PROBING, "2.0", "2.1", "2.2", "2.3")
 COOPERATIVE = ("2.4", "2.5", "2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9")
 WITHOUT_EAGER = ("4.0", "4.1", "4.2", "4.3")
+LIKE_MINDED = (*COOPERATIVE, *WITHOUT_EAGER)
+KNOW_ALL = LIKE_MINDED[LIKE_MINDED.index("3.3") :]
+"""From here on `upgrade.from` names like-minded releases, too: it changes foreign-key joins, and nothing of the rebalance."""
 
 METADATA = {
     "0.10.0": 1,
@@ -68,17 +71,19 @@ def _release(name: str) -> Release:
         return Release(name, metadata, Manners.FAILS, known, eager=True, cooperative=False)
     if name in BEFORE_COOPERATION:
         return Release(name, metadata, Manners.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
+    older = LIKE_MINDED[: LIKE_MINDED.index(name)] if name in KNOW_ALL else ()
     eager = name in COOPERATIVE
-    return Release(name, metadata, Manners.SHARES, BEFORE_COOPERATION if eager else (), eager, cooperative=True)
+    known = (*(BEFORE_COOPERATION if eager else ()), *older)
+    return Release(name, metadata, Manners.SHARES, known, eager, cooperative=True)
 
 
-RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *COOPERATIVE, *WITHOUT_EAGER)}
+RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *LIKE_MINDED)}
 """The releases by name, oldest first. A real one beyond these is a row here."""
 
 SIMULATED = LATEST + 1
 """A metadata version that no release speaks yet."""
 RELEASES["post-2.0"] = Release("post-2.0", SIMULATED, Manners.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
-RELEASES["future"] = Release("future", SIMULATED, Manners.SHARES, (), eager=False, cooperative=True)
+RELEASES["future"] = Release("future", SIMULATED, Manners.SHARES, LIKE_MINDED, eager=False, cooperative=True)
 LEAVES_ON_CLOSE = ("0.10.0", "0.10.1")
 """Instances of all others are closed without a word to the group (KAFKA-4881), which notices when their session ends."""
 BRIDGE = "3.9"
@@ -111,8 +116,6 @@ def _check(release: Release, upgrade_from: str | None) -> None:
         return
     if upgrade_from not in RELEASES:
         raise ValueError(f"upgrade.from must name a release such as 1.1, not {upgrade_from!r}")
-    if release.cooperative and upgrade_from not in BEFORE_COOPERATION:
-        return  # it changes what is sent for foreign-key joins, and nothing of the rebalance
     if upgrade_from in BEFORE_COOPERATION and not release.eager:
         why = f"it cannot rebalance eagerly; go by way of {BRIDGE}"
     else:
