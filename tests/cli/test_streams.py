@@ -272,6 +272,15 @@ def test_a_shutdown_that_is_asked_for_is_told(broker):
     ]
 
 
+def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(broker):
+    said = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})
+    told = assignment((0, 1), 11, active=(TaskId(0, 0), TaskId(0, 1)), next_rebalance_ms=2**62)
+    with group(broker, "wild", [("one", said, told)]):
+        _, lines = asked(broker, "wild")
+    assert f"next rebalance: at {2**62} ms since 1970, which is no date" in lines
+    assert {"  endpoint   evil\\x1b[2J:1", "  tags       zone=a\\nb"} < set(lines)
+
+
 def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
     gone = (TopicPartition(topic="gone", partitions=(0,)),)
     info = encode_assignment(AssignmentInfo(11, 11, active=(TaskId(0, 0),)))
