@@ -1,0 +1,142 @@
+"""What one consumer of a Streams group says, and what it makes of what it is told."""
+
+from itertools import pairwise
+
+import pytest
+
+from apportion.errors import Code, Refused
+from apportion.member.assigning import FollowUp, Given, Subscription, TopicShape, by_topic
+from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings, TaskShare
+from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment
+from apportion.streams.plain import topology_of
+from apportion.streams.questions import MakeTopics
+from apportion.streams.releases import known_release
+from apportion.streams.words import RUNNING, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo, TaskId
+from apportion.topics import TopicPartition
+
+LINES = topology_of([{"sources": ["lines"]}])
+HERE, THERE = HostInfo("here", 1), HostInfo("there", 2)
+TASK, PLACE = TaskId(0, 1), TopicPartition("lines", 1)
+
+
+def assignor(release="4.3", **settings):
+    return StreamsAssignor(StreamsSettings(LINES, b"p" * 16, release=known_release(release), **settings))
+
+
+def hears(member, generation=1, **info):
+    """What the member wants next after an assignment of task 0_1 with these words."""
+    told = AssignmentInfo(**{"used": 11, "supported": 11, "active": (TASK,)} | info)
+    return member.on_assignment(Given(by_topic([PLACE]), encode_assignment(told)), generation)
+
+
+def test_all_that_a_process_is_and_has_is_said():
+    member = assignor(endpoint="here:1", tags={"zone": "a"})
+    member.offset_sums = {TASK: 7}
+    assert decode_subscription(member.user_data(("lines",))) == SubscriptionInfo(
+        11, 11, b"p" * 16, "here:1", {TASK: 7}, unique=1, tags={"zone": "a"}
+    )
+
+
+def test_from_version_8_on_no_two_words_in_a_row_are_the_same():
+    member = assignor()
+    said = [decode_subscription(member.user_data(("lines",))).unique for _ in range(258)]
+    assert said[:3] == [1, 2, 3]
+    assert (min(said), max(said)) == (-128, 127)
+    assert all(first != second for first, second in pairwise(said))
+
+
+def test_versions_1_and_2_do_not_say_what_their_sender_supports():
+    assert decode_subscription(assignor("3.9", upgrade_from="1.1").user_data(("lines",))).supported == -1
+
+
+def test_what_was_given_are_the_tasks_of_that_generation():
+    member = assignor()
+    hosts = {HERE: (PLACE,)}
+    assert hears(member, 7, standby={TaskId(0, 2): (TopicPartition("lines", 2),)}, active_hosts=hosts) is None
+    assert member.tasks == TaskShare(7, 11, {TASK: (PLACE,)}, {TaskId(0, 2): (TopicPartition("lines", 2),)}, hosts, {})
+
+
+def test_a_lost_membership_has_no_tasks_and_asks_for_nothing():
+    member = assignor()
+    hears(member)
+    member.error = AssignorError.SHUTDOWN_REQUESTED
+    member.ends()
+    assert (member.tasks, member.error) == (TaskShare(), AssignorError.NONE)
+
+
+def test_another_version_comes_first_of_all_reasons_to_join_again():
+    member = assignor("future", endpoint="here:1")
+    member.user_data(("lines",))
+    told = hears(member, active_hosts={THERE: (PLACE,)}, next_rebalance_ms=0)
+    assert told == FollowUp(0, "somebody understands no more than version 11")
+
+
+def test_then_an_endpoint_that_the_group_does_not_know_and_only_once():
+    member = assignor(endpoint="here:1")
+    strange = {"active_hosts": {THERE: (PLACE,)}, "next_rebalance_ms": 5_000}
+    assert hears(member, **strange) == FollowUp(0, "the group does not know here:1 yet")
+    assert hears(member, 2, **strange) == FollowUp(5_000, "warm-ups may have caught up")
+    assert hears(member, 3, active_hosts={HERE: (PLACE,)}) is None
+    assert hears(member, 4, **strange) == FollowUp(0, "the group does not know here:1 yet")
+
+
+def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
+    assert hears(assignor(), next_rebalance_ms=0) == FollowUp(0, "tasks are on their way from their owners")
+    assert hears(assignor(), next_rebalance_ms=5_000) == FollowUp(5_000, "warm-ups may have caught up")
+    assert hears(assignor()) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (AssignorError.ASSIGNMENT_ERROR, Code.INVALID_REQUEST),
+        (AssignorError.SHUTDOWN_REQUESTED, Code.INVALID_REQUEST),
+    ],
+)
+def test_an_error_ends_the_member(error, code):
+    with pytest.raises(Refused) as refused:
+        hears(assignor(), error=error)
+    assert refused.value.code is code
+
+
+def test_partitions_without_as_many_tasks_are_refused():
+    with pytest.raises(Refused, match="1 partitions were given and 2 tasks named: each partition has its task"):
+        hears(assignor(), active=(TASK, TASK))
+
+
+def plan(asking, ends):
+    """What everybody is told, where changelogs end there."""
+    try:
+        question = next(asking)
+        while True:
+            if isinstance(question, MakeTopics):
+                question = asking.send({topic.name: topic.partitions for topic in question.topics})
+            else:
+                question = asking.send(dict.fromkeys(question.places, ends))
+    except StopIteration as end:
+        return {member: decode_assignment(given.user_data) for member, given in end.value.items()}
+
+
+@pytest.mark.parametrize("leader", ["a", "b"])
+def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(leader):
+    counts = topology_of([{"sources": ["lines"], "changelogs": ["counts"]}])
+    members = {
+        name: StreamsAssignor(StreamsSettings(counts, name.encode() * 16, probing_interval_ms=60_000)) for name in ("a", "b")
+    }
+    members["a"].offset_sums = {TaskId(0, 0): RUNNING, TaskId(0, 1): RUNNING}
+    said = {name: Subscription(("lines",), each.user_data(("lines",))) for name, each in members.items()}
+    leads = members[leader]
+    leads.member_id, leads.wall_ms = leader, 1_000
+    told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=1_000_000)
+    assert {name: info.next_rebalance_ms for name, info in told.items()} == {"a": None, "b": None, leader: 61_000}
+    assert [len(told["a"].active), len(told["b"].standby)] == [2, 1]
+
+
+def test_who_reads_other_topics_gets_nothing_and_a_note_says_so():
+    leads = assignor()
+    leads.member_id = "a"
+    said = {name: Subscription(topics, leads.user_data(topics)) for name, topics in (("a", ("lines",)), ("b", ("others",)))}
+    told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=0)
+    assert {name: len(info.active) for name, info in told.items()} == {"a": 2, "b": 0}
+    assert leads.notes == ["b gets nothing: it does not read lines, as this topology does"]
