@@ -20,11 +20,15 @@ WORDS = topology_of(
 
 
 class StreamsWorld(GroupWorld):
-    """ends: where changelogs end; None: nobody tells. notes: what members said for people."""
+    """ends: where changelogs end; None: nobody tells. has: the offset sums of tasks that an instance does not run, by its name.
+
+    notes: what members said for people.
+    """
 
     def __init__(self, topology=WORDS, **sizes):
         self.topology = topology
         self.ends = {}
+        self.has = {}
         self.notes = []
         super().__init__(**(sizes or {"lines": 4}))
 
@@ -40,6 +44,7 @@ class StreamsWorld(GroupWorld):
             ClassicSettings("g", (), session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS, metadata_interval_ms=2_000),
         )
         self.actors[name] = actor = Actor(name, machine)
+        self.tell(actor, Progress(self.has.get(name, {})))
         self.tell(actor, Subscribe(self.topology.source_topics))
         return actor
 
@@ -70,8 +75,8 @@ class StreamsWorld(GroupWorld):
         super().adopts(actor)
         if not isinstance(actor.machine, StreamsMember):
             return
-        share = actor.machine.tasks()
-        self.tell(actor, Progress(dict.fromkeys(share.active, RUNNING)))
+        running = dict.fromkeys(actor.machine.tasks().active, RUNNING)
+        self.tell(actor, Progress(self.has.get(actor.name, {}) | running))
 
     def check(self):
         """As in every group; but a Streams member may be told to end."""

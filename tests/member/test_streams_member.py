@@ -1,11 +1,15 @@
 """Members of a Kafka Streams group, with a real coordinator between them."""
 
+import pytest
+
 from apportion.member.assignors import Assignor, Rebalance
-from apportion.member.membership import JoinAgain, Progress, ShutDown, State
+from apportion.member.membership import ShutDown, State
 from apportion.streams.codec import decode_assignment
-from apportion.streams.words import RUNNING, AssignorError, TaskId
+from apportion.streams.words import AssignorError, TaskId
+from apportion.topics import TopicPartition
 from tests.member.streamsworld import StreamsWorld
 
+HALF = [TaskId(1, 0), TaskId(1, 1)]
 ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]
 
 
@@ -141,11 +145,15 @@ def test_a_broken_member_gets_nothing_and_the_others_go_on():
     assert any("gets nothing: StreamsSubscription" in note for note in world.notes)
 
 
-def test_progress_is_told_with_the_next_join():
+@pytest.mark.parametrize(("sums", "gets"), [({}, []), (dict.fromkeys(HALF, 1_000_000), ["1_0", "1_1"])])
+def test_who_has_told_that_it_has_the_state_of_a_task_may_run_it_at_once(sums, gets):
     world = StreamsWorld()
-    first = world.starts("a")
+    world.starts("a")
     world.settle()
-    world.tell(first, Progress(dict.fromkeys(first.machine.tasks().active, RUNNING)))
-    world.tell(first, JoinAgain("news"))
+    world.ends = {TopicPartition("g-counts-changelog", number): 1_000_000 for number in range(4)}
+    world.has["b"] = sums
+    world.starts("b")
     world.settle()
-    assert world.given() == {"a": (ALL, [])}
+    given = tasks_of(world)
+    assert sorted(given["a"] + given["b"]) == ALL
+    assert [task for task in given["b"] if task.startswith("1_")] == gets
