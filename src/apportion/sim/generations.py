@@ -66,8 +66,11 @@ class Generations:
             self._spoke_at[event.request.member_id] = now_ms
 
     def answers(self, request: Any, body: Any, asked_ms: int) -> None:
-        """The broker lets an answer go: the member's session began anew when it asked, if not later."""
-        if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
+        """The broker lets an answer go: the member's session began anew when it asked, if not later.
+
+        A SyncGroup that comes while the group prepares a rebalance does not count, in Kafka neither.
+        """
+        if body.error_code == Code.NONE or (body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest):
             member_id = request.member_id or body.member_id
             self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), asked_ms)
         if type(request) is SyncGroupRequest and body.error_code == Code.NONE:
