@@ -74,8 +74,8 @@ class Application:
     def settled(self, *instances, standbys=0):
         """These share all tasks: each is active once, and has that many copies elsewhere if it has a state. How long that took.
 
-        Nobody has more than one above another. Of copies the leader's word is taken: a thread tells its tasks as they were when it
-        began to run, and a copy may have had to wait for another thread of its process to let go of it.
+        Nobody has more than one above another. Of copies the leader's word is taken where the metadata version has one: a thread
+        tells its tasks as they were when it began to run, and a copy may have had to wait for another thread to let go of it.
         """
 
         def shared():
@@ -85,7 +85,7 @@ class Application:
             active = [task for each in instances for task in each.active]
             if sorted(active) != self.tasks or max(sizes) - min(sizes) > 1:
                 return False
-            return not standbys or (all(each.standby for each in instances) and self._has_copies(instances[0].report(), standbys))
+            return not standbys or (all(each.standby for each in instances) and self._have_copies(instances, standbys))
 
         def shown():
             told = [f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances]
@@ -93,13 +93,14 @@ class Application:
 
         return until(shared, lambda: f"{len(instances)} share the tasks of {self.group}:\n{shown()}", SETTLED_WITHIN_S)
 
-    def _has_copies(self, hosts, standbys):
-        """Whether each partition with a state has so many copies, none of them where it is active."""
+    def _have_copies(self, instances, standbys):
+        """Whether each task with a state has so many copies, none of them where it is active."""
+        hosts = instances[0].report().values()
         wanted = sorted(f"{topic}-{number}" for topic, number in self.partitions_of(self.stateful))
-        copies = sorted(partition for each in hosts.values() for partition in each["standby"])
-        return copies == sorted(wanted * standbys) and all(
-            not set(each["active"]) & set(each["standby"]) for each in hosts.values()
-        )
+        copies = sorted(partition for each in hosts for partition in each["standby"])
+        if not copies:  # below version 6, in which nobody is told where copies are
+            return sorted(task for each in instances for task in each.standby) == sorted(self.stateful * standbys)
+        return copies == sorted(wanted * standbys) and all(not set(each["active"]) & set(each["standby"]) for each in hosts)
 
     def partitions_of(self, tasks):
         """The (topic, partition) that these tasks read."""
