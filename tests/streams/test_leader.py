@@ -10,7 +10,7 @@ from apportion.streams.crew import Policy
 from apportion.streams.leader import Lead, Plan, Share, lead
 from apportion.streams.plain import topology_of
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
-from apportion.streams.releases import Manners
+from apportion.streams.releases import RELEASES
 from apportion.streams.words import (
     OFFSET_UNKNOWN,
     RUNNING,
@@ -56,7 +56,7 @@ def decided(plan, *, made=None, ends=None, asked=None):
 
 
 def leads(topology, said, *, exist=None, member="a", wall_ms=1_000, settings=None, **known):
-    mine = Lead(member=member, topology=topology, **(settings or {}))
+    mine = Lead(member, topology, **({"release": RELEASES["4.3"]} | (settings or {})))
     return decided(lead(mine, exist or {"lines": 4}, said, wall_ms), **known)
 
 
@@ -179,7 +179,7 @@ def test_two_processes_at_one_endpoint_are_one_place_for_queries():
 
 
 def test_topics_that_could_not_be_made_are_asked_for_again():
-    asking = lead(Lead("a", WORDS), {"lines": 1}, {"a": told("a")}, 0)
+    asking = lead(Lead("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": told("a")}, 0)
     question = next(asking)
     assert asking.throw(Unanswerable("no broker")) == question
     assert asking.send({"g-words": 1}) == question
@@ -187,7 +187,7 @@ def test_topics_that_could_not_be_made_are_asked_for_again():
 
 
 def test_topics_that_may_not_be_made_are_told_to_everybody():
-    asking = lead(Lead("a", WORDS), {"lines": 1}, {"a": told("a")}, 0)
+    asking = lead(Lead("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": told("a")}, 0)
     next(asking)
     with pytest.raises(StopIteration) as end:
         asking.throw(Refused(Code.POLICY_VIOLATION, "no internal topics here"))
@@ -206,7 +206,7 @@ def test_members_from_the_future_get_tasks_as_one_process():
 
 def test_in_the_manners_of_kip_268_they_get_nothing_and_the_leaders_version():
     said = {"a": told("a", version=3), "x": Consumer(FutureInfo(12, 12))}
-    plan = leads(LINES, said, settings={"latest": 3, "manners": Manners.PROBES})
+    plan = leads(LINES, said, settings={"release": RELEASES["2.0"]})
     assert plan.shares == {
         "a": Share(lines(0, 1, 2, 3), AssignmentInfo(3, 3, tasks(0, 1, 2, 3))),
         "x": Share((), AssignmentInfo(3, 3)),

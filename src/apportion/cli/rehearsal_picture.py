@@ -55,7 +55,7 @@ def upgrade_svg(rehearsed: Rehearsed) -> str:
         y = TOP + ROW * number
         drawn.append(f'<text x="{LEFT - 12}" y="{y + ROW / 2 + 4}" text-anchor="end">{escape(name)}</text>')
         for span in row:
-            drawn += _drawn(span, axis, y, colour.get(span.label, "none"), most)
+            drawn += _drawn(span, axis, y, colour=colour.get(span.label, "none"), most=most)
     drawn += _steps(rehearsed, axis, bottom)
     drawn += _versions(rehearsed, axis, bottom + 10)
     drawn += _time(axis, bottom + 10 + STRIP)
@@ -87,7 +87,7 @@ def _frame(rehearsed: Rehearsed, bottom: int) -> list[str]:
     ]
 
 
-def _drawn(span: Span, axis: _Axis, y: int, colour: str, most: int) -> list[str]:
+def _drawn(span: Span, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
     """The span: pale over the whole height while the instance lives, and full as high as its tasks are many."""
     x, width = axis.x(span.from_ms), axis.x(span.to_ms) - axis.x(span.from_ms)
     if not span.label or width <= 0:

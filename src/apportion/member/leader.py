@@ -72,7 +72,7 @@ class Inquiry:
         try:
             self.question = step()
         except StopIteration as end:
-            return _plan(self._assignor, cluster, self._members, end.value, self._checks)
+            return _plan(self._assignor, cluster, self._members, end.value, checks=self._checks)
         except Exception as error:
             raise failure(self._assignor, error) from error
         return None
@@ -87,18 +87,16 @@ def share_out(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscr
     if isinstance(answer, Generator):
         inquiry = Inquiry(assignor, answer, members, checks)
         return inquiry.told(None, cluster) or inquiry
-    return _plan(assignor, cluster, members, answer, checks)
+    return _plan(assignor, cluster, members, answer, checks=checks)
 
 
-def _plan(assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], given: dict[str, Given], checks: bool) -> Plan:
-    check_given(cluster, members, given)
+def _plan(assignor: Assignor, cluster: Cluster, said: Mapping[str, Subscription], given: dict[str, Given], *, checks: bool) -> Plan:
+    check_given(cluster, said, given)
     if checks and assignor.name != TRUSTED:
-        check_cooperative(members, given)
+        check_cooperative(said, given)
     return Plan(
-        tuple(
-            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in members
-        ),
-        withholds=checks and withholds(members, given),
+        tuple(SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given.get(member, Given()))) for member in said),
+        withholds=checks and withholds(said, given),
     )
 
 

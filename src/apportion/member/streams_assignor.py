@@ -133,8 +133,7 @@ class StreamsAssignor:
         mine = Lead(
             member=self.member_id,
             topology=settings.topology,
-            latest=settings.release.metadata,
-            manners=settings.release.manners,
+            release=settings.release,
             assignor=settings.assignor,
             policy=settings.policy,
             probing_interval_ms=settings.probing_interval_ms,
@@ -177,7 +176,7 @@ class StreamsAssignor:
         if info.error in FATAL:
             raise Refused(*FATAL[AssignorError(info.error)])
         release, heard = self.settings.release, Spoken(info.used, info.supported)
-        step = take_up(self._said, heard, release.metadata, release.manners, self._leads_unfinished)
+        step = take_up(self._said, heard, release, self._leads_unfinished)
         self.used = step.used
         self.tasks = TaskShare(
             generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts

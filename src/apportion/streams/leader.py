@@ -17,7 +17,7 @@ from apportion.streams.census import Consumer, Numbers, Process, crew_of, lags, 
 from apportion.streams.crew import Crew, Longs, Policy, Shares, Tasks
 from apportion.streams.probing import Ruling, Spoken, rule
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics, Question
-from apportion.streams.releases import Manners
+from apportion.streams.releases import Manners, Release
 from apportion.streams.task_assignors import TASK_ASSIGNORS
 from apportion.streams.threads import Roles, Work, spread
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
@@ -32,15 +32,14 @@ BROKEN = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Who leads, and how. member: the leader's own id. latest, manners: of its release. assignor: a name in TASK_ASSIGNORS.
+    """Who leads, and how. member: the leader's own id. release: what it speaks. assignor: a name in TASK_ASSIGNORS.
 
     probing_interval_ms: how long until the group looks again whether warm-ups have caught up.
     """
 
     member: str
     topology: Topology
-    latest: int = LATEST
-    manners: Manners = Manners.SHARES
+    release: Release
     assignor: str = "highavailability"
     policy: Policy = field(default_factory=Policy)
     probing_interval_ms: int = 600_000
@@ -69,9 +68,9 @@ def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wal
     """
     versions = {member: Spoken(info.used, info.supported) for member, (info, _, _) in said.items() if info is not None}
     try:
-        ruling = rule(versions, mine.latest, mine.manners)
+        ruling = rule(versions, mine.release)
     except Refused as refused:
-        if mine.manners is not Manners.SHARES:
+        if mine.release.manners is not Manners.SHARES:
             raise
         oldest = min((spoken.used for spoken in versions.values()), default=LATEST)
         return _failed(said, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)

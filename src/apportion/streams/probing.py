@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.streams.releases import Manners
+from apportion.streams.releases import Manners, Release
 from apportion.streams.words import EARLIEST_PROBEABLE, NO_VERSION
 
 
@@ -44,11 +44,12 @@ class Step(NamedTuple):
     rejoins: str | None = None
 
 
-def rule(said: Mapping[str, Spoken], latest: int, manners: Manners) -> Ruling:
-    """The versions of one assignment. said: of every member by id, the leader's own included. latest: what the leader understands.
+def rule(said: Mapping[str, Spoken], release: Release) -> Ruling:
+    """The versions of one assignment. said: of every member by id, the leader's own included. release: the leader's.
 
     Refused if a version cannot be, or if nobody can lead such a group: one member older than probing and one from the future.
     """
+    latest, manners = release.metadata, release.manners
     future = tuple(member for member in sorted(said) if said[member].used > latest)
     for member, spoken in sorted(said.items()):
         if spoken.used < 1 or spoken.understood < spoken.used:
@@ -71,12 +72,13 @@ def _spoken(used: int, supported: int) -> Spoken:
     return Spoken(used, supported if used >= EARLIEST_PROBEABLE else NO_VERSION)
 
 
-def take_up(sent: int, heard: Spoken, latest: int, manners: Manners, leads_unfinished: bool = False) -> Step:
-    """What a member makes of its assignment. sent: the version of its subscription. latest: the newest that it understands.
+def take_up(sent: int, heard: Spoken, release: Release, leads_unfinished: bool = False) -> Step:
+    """What a member makes of its assignment. sent: the version of its subscription. release: its own.
 
     leads_unfinished: it leads, and its ruling was `unfinished`. Refused for an assignment in a version above
-    `sent`, or with a supported version above `latest`: the leader does not know what it says.
+    `sent`, or with a supported version above what the release understands: the leader does not know what it says.
     """
+    latest, manners = release.metadata, release.manners
     if heard.used > sent:
         why = f"version {sent} was sent and version {heard.used} came back: an assignment never goes beyond its subscription"
         raise Refused(Code.INVALID_REQUEST, why)
