@@ -25,6 +25,7 @@ from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle
 
 PROCESSES, SUBTOPOLOGIES, PARTITIONS = 200, 10, 1_000
+TOPICS = tuple(f"t{number}" for number in range(SUBTOPOLOGIES))
 END, LAG = 1_000_000, 500
 POLICY = Policy(standbys=1)
 TARGET_MS = 150
@@ -36,14 +37,15 @@ def joined(consumers: int) -> tuple[Tasks, Crew, Policy]:
     subtopology, partition = (each.astype(np.int32) for each in np.divmod(np.arange(count), PARTITIONS))
     tasks = Tasks(subtopology, partition, np.ones(count, np.bool_), np.full(count, END, np.int64))
     nothing = np.empty(0, np.int32)
-    crew = Crew(each_with(PROCESSES, consumers), ({},) * PROCESSES, nothing, nothing, np.empty(0, np.int64), np.empty(0, np.bool_))
+    nobody = np.empty(0, np.bool_)
+    crew = Crew(each_with(PROCESSES, consumers), ({},) * PROCESSES, nothing, nothing, np.empty(0, np.int64), nobody, nobody)
     shares = high_availability(tasks, crew, POLICY)
     process = np.append(shares.active, shares.standby[:, 0])
     task = np.append(np.arange(count, dtype=np.int32), shares.standby[:, 1])
     runs = np.arange(2 * count) < count
     lag = np.where(runs, 0, np.random.default_rng(1).integers(0, LAG, 2 * count))
     order = np.lexsort((task, process))
-    rows = (each[order] for each in (process, task, lag, runs))
+    rows = (each[order] for each in (process, task, lag, runs, runs))
     return tasks, Crew(each_with(PROCESSES + 1, consumers), ({},) * (PROCESSES + 1), *rows), POLICY
 
 
@@ -65,19 +67,20 @@ def milliseconds(question: tuple[Tasks, Crew, Policy], times: int = 15) -> float
 
 def whole_milliseconds(times: int = 5) -> float:
     """The median of processor time from bytes to bytes: a group is led, adopts that, and is led again with a process more."""
-    names = [f"t{number}" for number in range(SUBTOPOLOGIES)]
-    topology = topology_of([{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in names])
+    topology = topology_of([{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in TOPICS])
     assignor = StreamsAssignor(StreamsSettings(topology, process_id(0), policy=POLICY))
     assignor.member_id = member_id(0)
-    cluster = {name: TopicShape(PARTITIONS) for name in names}
+    cluster = {name: TopicShape(PARTITIONS) for name in TOPICS}
     said = {member_id(number): told(number, Given()) for number in range(PROCESSES)}
     given = led(assignor, cluster, said)
     said = {member_id(number): told(number, given.get(member_id(number), Given())) for number in range(PROCESSES + 1)}
     spent = []
     for _ in range(times):
         start = process_time()
-        led(assignor, cluster, said)
+        shares = led(assignor, cluster, said)
         spent.append((process_time() - start) * 1e3)
+    read = sum(len(numbers) for share in shares.values() for _, numbers in share.partitions)
+    assert read == SUBTOPOLOGIES * PARTITIONS, read
     return median(spent)
 
 
@@ -100,7 +103,7 @@ def told(number: int, given: Given) -> Subscription:
     info = decode_assignment(given.user_data) if given.user_data else None
     sums = {} if info is None else dict.fromkeys(info.active, RUNNING) | dict.fromkeys(info.standby, END - LAG)
     user_data = encode_subscription(SubscriptionInfo(LATEST, LATEST, process_id(number), offset_sums=sums))
-    return Subscription((), user_data, given.partitions)
+    return Subscription(TOPICS, user_data, given.partitions)
 
 
 def member_id(number: int) -> str:

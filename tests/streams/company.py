@@ -35,6 +35,7 @@ class Company:
             task.astype(np.int32),
             lag,
             active.astype(np.bool_),
+            active.astype(np.bool_),
         )
 
     def adopts(self, shares: Shares, *, lag: int = 7, forgets: bool = True) -> None:

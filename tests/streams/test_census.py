@@ -20,6 +20,10 @@ def rows(crew):
     return list(zip(crew.process.tolist(), crew.task.tolist(), crew.lag.tolist(), crew.active.tolist(), strict=True))
 
 
+def prior(crew):
+    return [(process, task) for process, task, was in zip(crew.process, crew.task, crew.prior, strict=True) if was]
+
+
 def test_consumers_with_one_process_id_are_threads_of_one_process():
     said = {
         "b-1": Consumer(info(B, endpoint="host:80", tags={"zone": "east"})),
@@ -57,7 +61,24 @@ def test_who_owns_a_task_without_state_runs_it():
 
 def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
     said = {"a": Consumer(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1), TopicPartition("y", 0)))}
-    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 3, 47, False)]
+    crew = crew_of(processes_of(said), said, NUMBERS, END)
+    assert rows(crew) == [(0, 2, 100, False), (0, 3, 47, False)]
+    assert prior(crew) == [(0, 2), (0, 3)]
+
+
+def test_what_one_thread_restores_its_process_has_to_run():
+    said = {
+        "a1": Consumer(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1),)),
+        "a2": Consumer(info(A, {TaskId(1, 0): 9, TaskId(1, 1): 5})),
+    }
+    crew = crew_of(processes_of(said), said, NUMBERS, END)
+    assert rows(crew) == [(0, 2, 91, False), (0, 3, 45, False)]
+    assert prior(crew) == [(0, 3)]
+
+
+def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it():
+    said = {"a": Consumer(SubscriptionInfo(6, 6, A), owned=(TopicPartition("y", 1),))}
+    assert rows(crew_of(processes_of(said), said, NUMBERS, END)) == [(0, 3, 0, True)]
 
 
 def test_who_speaks_a_version_from_the_future_runs_what_it_owns():

@@ -178,6 +178,42 @@ def test_two_processes_at_one_endpoint_are_one_place_for_queries():
     assert len(plan.shares["a"].info.standby_hosts[HostInfo("one", 1)]) == 4
 
 
+RESTORING = dict.fromkeys(tasks(0, 1, 2, 3), 3)
+ENDS = {TopicPartition("g-changelog", number): 1_000_000 for number in range(4)}
+
+
+@pytest.mark.parametrize("sums", [{}, RESTORING, dict.fromkeys(RESTORING, RUNNING)])
+def test_without_ends_everybody_keeps_what_it_was_given_however_much_of_it_is_restored(sums):
+    plan = leads(STATE, {"a": told("a", owned=range(4), sums=sums), "b": told("b", sums=dict.fromkeys(RESTORING, 9))})
+    assert {name: share.info.active for name, share in plan.shares.items()} == {"a": tasks(0, 1, 2, 3), "b": ()}
+
+
+@pytest.mark.parametrize("sums", [{}, RESTORING])
+def test_what_one_thread_restores_another_of_its_process_is_no_standby_of(sums):
+    said = {"a1": told("p", owned=range(4), sums=sums), "a2": told("p", sums=RESTORING)}
+    plan = leads(STATE, said, ends=ENDS, member="a1")
+    assert {name: (len(share.info.active), share.info.standby) for name, share in plan.shares.items()} == {
+        "a1": (2, {}),
+        "a2": (0, {}),
+    }
+
+
+def test_a_thread_keeps_what_it_was_given_and_has_said_nothing_of():
+    said = {"a1": told("p"), "a2": told("p", owned=(0, 1)), "b": told("b", owned=(2, 3))}
+    plan = leads(STATE, said, ends=ENDS, member="a1", settings={"policy": Policy(acceptable_lag=2**62)})
+    kept = {name: set(share.info.active) & set(tasks(0, 1)) for name, share in plan.shares.items()}
+    assert kept["a2"] and not kept["b"]
+
+
+def test_members_of_2_4_and_2_5_keep_what_they_own_until_others_have_caught_up():
+    said = {"a": told("a", version=6, owned=range(4)), "b": told("b")}
+    plan = leads(STATE, said, ends=ENDS)
+    assert {name: (len(share.info.active), len(share.info.standby)) for name, share in plan.shares.items()} == {
+        "a": (4, 0),
+        "b": (0, 2),
+    }
+
+
 def test_topics_that_could_not_be_made_are_asked_for_again():
     asking = lead(Lead("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": told("a")}, 0)
     question = next(asking)

@@ -16,6 +16,8 @@ from apportion.streams.topology import Task
 from apportion.streams.words import RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
+SUMS_SINCE = 7
+"""The first metadata version whose members say what they run; cooperative ones of before only say what they own."""
 FUTURE = b""
 """The process id of all who speak a version from the future."""
 
@@ -97,29 +99,33 @@ def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers:
     """What each process has of each task. Tasks that nobody knows any more are passed over.
 
     A task is active where a consumer says that it runs it. One that it owns and says nothing of is, too, if there is no state to
-    speak of, or nobody can read what it says; else it has nothing of its state yet. Of several threads of a process the one with
-    the smallest lag counts.
+    speak of, or its words cannot say so, or cannot be read; else it restores it, and has nothing of its state yet. Of several
+    threads of a process the one with the smallest lag counts.
     """
     parts = [_rows(number, said[member], numbers) for number, process in enumerate(processes) for member in process.consumers]
-    process_, task_, sums = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1)
+    process_, task_, sums, owns = np.concatenate([np.empty((4, 0), np.int64), *parts], axis=1)
     lag, active = lags(sums, end[task_]), sums == RUNNING
     order = np.lexsort((~active, lag, task_, process_))
-    process_, task_, lag, active = process_[order], task_[order], lag[order], active[order]
+    process_, task_, lag, active, prior = process_[order], task_[order], lag[order], active[order], (active | (owns > 0))[order]
     first = np.ones(len(order), np.bool_)
     first[1:] = (process_[1:] != process_[:-1]) | (task_[1:] != task_[:-1])
     consumers = np.array([len(process.consumers) for process in processes], np.int32)
     tags = tuple(process.tags for process in processes)
-    return Crew(consumers, tags, process_[first].astype(np.int32), task_[first].astype(np.int32), lag[first], active[first])
+    prior = np.logical_or.reduceat(prior, np.flatnonzero(first)) if len(prior) else prior
+    return Crew(consumers, tags, process_[first].astype(np.int32), task_[first].astype(np.int32), lag[first], active[first], prior)
 
 
 def _rows(process: int, consumer: Consumer, numbers: Numbers) -> Longs:
-    """Process, task and offset sum of all that one consumer says to have, or runs without a word."""
-    tasks, sums = sums_of(consumer, numbers)
-    told, mute = dict.fromkeys(tasks), not isinstance(consumer.info, SubscriptionInfo)
-    owned = (numbers.of_partition.get(place, -1) for place in consumer.owned)
-    runs = [task for task in owned if task not in told and (mute or not numbers.tasks[task].changelogs)]
-    task = np.array([*tasks, *runs], np.int64)
-    rows = np.stack((np.full(len(task), process), task, np.concatenate((sums, np.full(len(runs), RUNNING)))))
+    """Process, task, offset sum, and whether it owns it, of all that one consumer says to have, or owns."""
+    told, sums = sums_of(consumer, numbers)
+    known = dict.fromkeys(told)
+    owned = dict.fromkeys(numbers.of_partition.get(place, -1) for place in consumer.owned)
+    mute = not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < SUMS_SINCE
+    more = [task for task in owned if task not in known]
+    runs = [RUNNING if mute or not numbers.tasks[task].changelogs else 0 for task in more]
+    task = np.array([*told, *more], np.int64)
+    owns = [each in owned for each in (*told, *more)]
+    rows = np.stack((np.full(len(task), process), task, np.array([*sums, *runs], np.int64), np.array(owns, np.int64)))
     return rows[:, task >= 0]
 
 

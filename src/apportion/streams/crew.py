@@ -34,9 +34,9 @@ class Crew(NamedTuple):
     """P processes in order of their ids, and what they have of tasks.
 
     consumers: how many consumers (stream threads) each has, at least 1. tags: the client tags of each.
-    process, task, lag, active: a row for each task of which a process says to have something, in order of process and task. `lag`
-    is what its state lacks of the task's `end`, 0 for one that it runs; `active`: it runs it. A process without a row has nothing
-    of the task: it lacks all of `end`.
+    process, task, lag, active, prior: a row for each task of which a process says to have something, in order of process and task.
+    `lag` is what its state lacks of the task's `end`, 0 for one that it runs; `active`: it runs it; `prior`: it does, or was given
+    it to run and restores it yet. A process without a row has nothing of the task: it lacks all of `end`.
     """
 
     consumers: Ints
@@ -45,6 +45,7 @@ class Crew(NamedTuple):
     task: Ints
     lag: Longs
     active: Bools
+    prior: Bools
 
 
 class Policy(NamedTuple):

@@ -15,7 +15,7 @@ from apportion.streams.standbys import standbys
 def fallback(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
     """Who has which task until the group looks again. Lags are not looked at: a process that says to have some of a task has it."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    group = group_of(alike, crew, policy._replace(acceptable_lag=UNLIMITED_LAG))
+    group = group_of(alike, crew._replace(active=crew.prior), policy._replace(acceptable_lag=UNLIMITED_LAG))
     runs = homes(group.had.where(group.had.rank == RUNS), len(tasks.end))[0]
     free = runs < 0
     active = np.where(free, planned(group, free, np.bincount(runs[~free], minlength=len(crew.consumers))), runs)

@@ -197,17 +197,21 @@ def _owners(said: Mapping[str, Consumer], numbers: Numbers) -> dict[int, str]:
 
 
 def _work(group: _Group, number: int, shares: Shares) -> Work:
-    """The tasks of one process, and what each of its consumers says to have, with the least lag first."""
+    """The tasks of one process, and what each of its consumers holds, and then has, with the least lag first."""
     active = np.flatnonzero(shares.active == number)
     stateful = group.tasks.stateful[active]
     copies = np.concatenate((shares.standby, shares.warmup))
     standby = np.sort(copies[copies[:, 0] == number, 1])
     had: dict[str, list[int]] = {}
+    held: dict[str, list[int]] = {}
+    for task in active.tolist():
+        held.setdefault(group.owners.get(task, SEVERAL), []).append(task)
     for member in group.processes[number].consumers:
         told, sums = sums_of(group.said[member], group.numbers)
         tasks = np.array(told, np.int64)
         tasks, sums = tasks[tasks >= 0], sums[tasks >= 0]
-        had[member] = tasks[np.lexsort((tasks, lags(sums, group.tasks.end[tasks])))].tolist()
+        nearest = tasks[np.lexsort((tasks, lags(sums, group.tasks.end[tasks])))].tolist()
+        had[member] = list(dict.fromkeys([*held.get(member, ()), *nearest]))
     return Work(active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), had)
 
 
@@ -228,10 +232,10 @@ def _share(group: _Group, roles: Roles, holder: _Holder, template: AssignmentInf
 
 
 def _is_standby(crew: Crew, process: int, task: int) -> bool:
-    """Whether the process has some of the task's state and does not run it."""
+    """Whether the process has some of the task's state, and not to run it."""
     start, stop = np.searchsorted(crew.process, (process, process + 1))
     row = start + int(np.searchsorted(crew.task[start:stop], task))
-    return bool(row < stop and crew.task[row] == task and not crew.active[row])
+    return bool(row < stop and crew.task[row] == task and not crew.prior[row])
 
 
 Hosts = dict[HostInfo, tuple[TopicPartition, ...]]

@@ -16,6 +16,6 @@ from apportion.streams.standbys import standbys
 def sticky(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
     """Who has which task from now on: the previous owner, else one who has something of it, else who has the least to do."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    group = group_of(alike, crew, policy._replace(acceptable_lag=UNLIMITED_LAG))
+    group = group_of(alike, crew._replace(active=crew.prior), policy._replace(acceptable_lag=UNLIMITED_LAG))
     active = planned(group, np.ones(len(tasks.end), np.bool_), np.zeros(len(crew.consumers), np.int64), home_rank=RUNS)
     return shares_of(Plan(active, standbys(group, active)))
