@@ -6,11 +6,18 @@ from uuid import uuid4
 import pytest
 
 import apportion
+from apportion.client.classic_groups import described
 from apportion.client.cluster import Cluster, places_of
-from apportion.errors import Refused
+from apportion.client.connection import Disconnected
+from apportion.errors import Code, Refused
 from apportion.member.streams_assignor import TaskShare
-from apportion.streams.words import TaskId
+from apportion.streams.codec import decode_subscription
+from apportion.streams.words import RUNNING, TaskId
+from apportion.topics import TopicPartition
 from apportion.wire.batch import encode_batch
+from apportion.wire.consumer_protocol import decode
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 PATIENT_S = 60
 EVERY = [TaskId(part, number) for part in range(2) for number in range(4)]
@@ -109,6 +116,90 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap, application
     with pytest.raises(Refused, match="source topics are missing; make them"):
         until(lambda: False, lost)
     lost.close()
+
+
+def said(cluster, application):
+    """What every instance said of tasks when it joined the present generation, by its endpoint; None unless the group is stable."""
+    group = described(cluster, application)
+    if group is None or group.group_state != "Stable":
+        return None
+    blobs = (decode(ConsumerProtocolSubscription, each.member_metadata)[1].user_data for each in group.members)
+    return {info.endpoint: dict(info.offset_sums) for info in map(decode_subscription, blobs)}
+
+
+def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(bootstrap, cluster, application, lines):
+    heard = []
+
+    def take_over(share):
+        if len(share.active) == 4:
+            cluster.grow_topic(lines.name, 5)
+            assert process.session.wait(lambda view: view.epoch == 2, PATIENT_S * 1_000).epoch == 2
+            heard.append(told())
+
+    def told():
+        patience = time.monotonic() + PATIENT_S
+        while (now := said(cluster, application)) is None:
+            assert time.monotonic() < patience
+        return now[""]
+
+    options = {"topology": [{"sources": [lines.name]}], "metadata_max_age_ms": 500, "on_tasks": take_over}
+    with apportion.StreamsConsumer(bootstrap, application, **options) as process:
+        until(lambda: len(process.tasks.active) == 5, process)
+        cluster.grow_topic(lines.name, 6)
+        until(lambda: len(process.tasks.active) == 6, process)
+        assert heard == [{}]
+        assert told() == {TaskId(0, number): RUNNING for number in range(5)}
+
+
+def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_it_is_said(instance, cluster, application):
+    def keep(places):
+        gone = [task for task, read in first.tasks.active.items() if set(read) & set(places)]
+        first.report(dict.fromkeys(gone, 5))
+
+    first = instance(application_server="first:1", on_revoked=keep)
+    until(lambda: shared(first), first)
+    second = instance(application_server="second:1")
+    until(lambda: shared(first, second), first, second)
+    runs, gone = dict.fromkeys(first.tasks.active, RUNNING), dict.fromkeys(second.tasks.active, 5)
+    until(lambda: said(cluster, application) is not None, first, second)
+    assert said(cluster, application)["first:1"] == gone | runs
+
+
+def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, cluster, application):
+    story = []
+    first = instance(on_tasks=lambda share: story.append(len(share.active)), on_lost=lambda places: story.append("lost"))
+    until(lambda: shared(first), first)
+    gone = LeaveGroupRequest(group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),))
+    assert cluster.call(gone, coordinator=application).error_code == Code.NONE
+    first.session.wait(lambda view: view.lives == 2 and bool(view.target), PATIENT_S * 1_000)
+    assert story == [8]
+    until(lambda: len(story) == 4, first)
+    assert story == [8, "lost", 0, 8]
+
+
+def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_before(instance, cluster, lines):
+    tries = []
+
+    def take_over(share):
+        tries.append(len(share.active))
+        if len(tries) == 1:
+            raise Disconnected("the changelog cannot be read now")
+
+    for place in places_of(lines):
+        cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
+    first = instance(on_tasks=take_over)
+    with pytest.raises(Disconnected):
+        until(lambda: False, first)
+    assert tries == [8]
+    assert len(until(lambda: len(tries) == 2 and first.position(TopicPartition(lines.name, 3)) == 1, first)) == 4
+
+
+def test_internal_topics_that_may_not_be_made_end_every_instance(bootstrap, application, lines):
+    huge = {"name": f"{application}-huge-repartition", "partitions": 20_000}
+    topology = [{"sources": [lines.name], "repartition_sinks": [huge["name"]]}, {"repartition_sources": [huge]}]
+    lost = apportion.StreamsConsumer(bootstrap, application, topology=topology)
+    with lost, pytest.raises(Refused, match="the leader could not assign tasks"):
+        until(lambda: False, lost)
 
 
 def test_one_instance_shuts_all_down(instance):

@@ -37,6 +37,7 @@ from apportion.member.strategy import strategy
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 NEWEST = {"JoinGroupRequest": 9, "SyncGroupRequest": 5, "HeartbeatRequest": 4, "LeaveGroupRequest": 5}
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
@@ -227,6 +228,13 @@ class GroupWorld:
             self.perform(self.shard.step(Gone(tickets), self.now))
         for request_id in requests:
             self.tell(actor, Unanswered(request_id, "cut"))
+
+    def puts_out(self, actor):
+        """An administrator removes the member, which has not heard of it."""
+        request = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=actor.view.member_id),))
+        ticket = next(self.numbers)
+        actor.forgotten = True
+        self.perform(self.shard.step(Arrived(ticket, request, 5, Caller("admin", "host"), b""), self.now))
 
     def ask(self, actor, request_id):
         if actor.flight is None or actor.flight.request_id != request_id:

@@ -56,12 +56,32 @@ def test_what_was_given_are_the_tasks_of_that_generation():
     assert member.tasks == TaskShare(7, 11, {TASK: (PLACE,)}, {TaskId(0, 2): (TopicPartition("lines", 2),)}, hosts, {})
 
 
-def test_a_lost_membership_has_no_tasks_and_asks_for_nothing():
+def test_who_lost_its_place_has_no_tasks_and_runs_none_and_still_asks_what_it_asked():
     member = assignor()
+    member.offset_sums = {TASK: RUNNING, TaskId(0, 2): 5}
     hears(member)
     member.error = AssignorError.SHUTDOWN_REQUESTED
+    member.loses()
+    assert (member.tasks, member.offset_sums) == (TaskShare(), {TaskId(0, 2): 5})
+    assert decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
     member.ends()
-    assert (member.tasks, member.error) == (TaskShare(), AssignorError.NONE)
+    assert decode_subscription(member.user_data(("lines",))).error == AssignorError.NONE
+
+
+@pytest.mark.parametrize(
+    ("release", "upgrade_from", "says"),
+    [
+        ("2.4", None, {}),
+        ("2.5", None, {}),
+        ("2.5", "2.3", {TASK: RUNNING}),
+        ("2.6", None, {TASK: RUNNING}),
+        ("2.0", None, {TASK: RUNNING}),
+    ],
+)
+def test_cooperative_members_of_2_4_and_2_5_say_what_they_run_by_what_they_own_alone(release, upgrade_from, says):
+    member = assignor(release, upgrade_from=upgrade_from)
+    member.offset_sums = {TASK: RUNNING}
+    assert decode_subscription(member.user_data(("lines",))).offset_sums == says
 
 
 def test_another_version_comes_first_of_all_reasons_to_join_again():

@@ -69,6 +69,33 @@ def test_one_that_asks_for_it_ends_all_instances():
     assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
 
 
+def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_it_is_back():
+    world = StreamsWorld()
+    first, second = world.starts("a"), world.starts("b")
+    world.settle()
+    world.puts_out(second)
+    world.tell(second, ShutDown())
+    world.passes(20_000)
+    assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
+
+
+def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now():
+    world = StreamsWorld()
+    world.ends = {TopicPartition("g-counts-changelog", number): 1_000_000 for number in range(4)}
+    world.has = {"b": dict.fromkeys([TaskId(1, number) for number in range(4)], 1_000_000)}
+    first, second = world.starts("a"), world.starts("b")
+    world.settle()
+    assert len(tasks_of(world)["a"]) == 4
+    world.puts_out(first)
+    for _ in range(80):
+        world.run(second, adopts=True)
+        world.wait(250)
+    assert tasks_of(world)["b"] == ALL
+    world.settle()
+    assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
+    assert [task for task in tasks_of(world)["a"] if task.startswith("1_")] == []
+
+
 def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():
     world = StreamsWorld()
     world.ends = None
@@ -76,7 +103,7 @@ def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():
     world.settle()
     world.starts("b")
     world.settle()
-    assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
+    assert tasks_of(world) == {"a": ALL, "b": []}
     assert "everybody keeps what it has, as the ends of changelogs are unknown: no broker" in world.notes
 
 

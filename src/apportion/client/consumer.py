@@ -81,7 +81,7 @@ class Consumer:
         self._started = self._closed = False
         names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics
         if names != ():
-            self._subscribe(names)
+            self.subscribe(names)
 
     def __enter__(self) -> "Consumer":
         return self
@@ -96,9 +96,6 @@ class Consumer:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """The consumer reads these topics from now on, instead of what it read before."""
-        self._subscribe(topics)
-
-    def _subscribe(self, topics: Iterable[str]) -> None:
         names = topic_names(topics)
         if self._closed:
             raise RuntimeError("this consumer is closed")
@@ -240,6 +237,9 @@ class Consumer:
     def _look(self) -> View:
         return self._session.status()
 
+    def _places_of(self, target: Assignment) -> Sequence[Place]:
+        return self._session.places(target)
+
     def _calls_for_me(self, view: View) -> bool:
         moved = view.target is not None and not view.target == view.owned == self._told
         return view.lives != self._life or moved or view.state is State.FATAL
@@ -258,7 +258,7 @@ class Consumer:
         if view.target is None:
             return
         try:
-            wanted = dict.fromkeys(self._session.places(view.target))
+            wanted = dict.fromkeys(self._places_of(view.target))
             going = tuple(place for place in self._positions if place not in wanted)
             coming = tuple(place for place in wanted if place not in self._positions)
             if going:

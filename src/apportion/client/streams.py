@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from apportion.client.consumer import Consumer, ConsumerRecord
 from apportion.client.streams_options import streams_options
-from apportion.errors import Refused
 from apportion.member.consumer import View
 from apportion.member.membership import Assignment, Progress, ShutDown
+from apportion.member.spans import Place
 from apportion.member.streams_assignor import StreamsSettings, TaskShare
 from apportion.streams.crew import Policy
 from apportion.streams.plain import topology_of
@@ -38,7 +38,8 @@ class StreamsConsumer(Consumer):
     as `topology_of` takes it. Options are those of `Consumer` and of STREAMS; `upgrade_from` is Kafka Streams' upgrade.from,
     and `release` which of its releases this process speaks like, to try an upgrade out ("future": one that does not exist yet).
     on_tasks: called inside poll with a `TaskShare` when tasks came or went, after `on_revoked` or `on_lost` with the partitions of
-    those that went.
+    those that went. If it raises, so does poll, and the next poll calls it again. It is part of the poll, so what it restores has
+    to be restored within `max_poll_interval_ms`.
     """
 
     def __init__(
@@ -53,11 +54,11 @@ class StreamsConsumer(Consumer):
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
         streams, others = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
-        self._given = self._share = TaskShare()  # as of the last look at the membership; as far as it was taken up
-        self._running: tuple[TaskId, ...] = ()  # those that the owner has heard of, and so has restored
+        self._given = self._share = self._handed = TaskShare()  # as of the last look; as far as taken up; as the owner heard last
+        self._seen: tuple[TaskShare, Assignment] = (self._given, ())
         self._task_of: dict[TopicPartition, TaskId] = {}
+        self._running: tuple[TaskId, ...] = ()  # those that the owner has heard of, and so has restored
         self._reported: dict[TaskId, int] = {}
-        self._seen: tuple[TaskShare, Assignment] = (self._share, ())
         self._streams = StreamsSettings(
             topology=self.topology,
             process_id=uuid4().bytes if streams["process_id"] is None else streams["process_id"],
@@ -89,10 +90,11 @@ class StreamsConsumer(Consumer):
         ]
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """RuntimeError: what is read follows from the topology."""
-        raise RuntimeError(
-            f"a Streams group reads the topics of its topology, {', '.join(self.topology.source_topics)}, and no others"
-        )
+        """RuntimeError for any topics but those of the topology, from which follows what is read."""
+        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        if names != self.topology.source_topics:
+            raise RuntimeError(f"a Streams group reads the topics of its topology, {', '.join(self.topology.source_topics)}")
+        super().subscribe(names)
 
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
         """The group hears in its next rebalance what this process has of tasks that it does not run.
@@ -101,11 +103,7 @@ class StreamsConsumer(Consumer):
         ValueError for a task that the topology does not have, and for what is no sum of offsets.
         """
         for task, offset_sum in offset_sums.items():
-            if (
-                not isinstance(task, TaskId)
-                or task.subtopology not in self.topology.subtopologies
-                or not 0 <= task.partition < 2**31
-            ):
+            if not self._has_task(task):
                 raise ValueError(f"{task!r} is no task of this topology")
             if type(offset_sum) is not int or not 0 <= offset_sum < 2**63:
                 raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
@@ -121,32 +119,62 @@ class StreamsConsumer(Consumer):
         del settings["assignors"]
         return settings | {"protocol": "streams", "streams": self._streams}
 
+    def _has_task(self, task: object) -> bool:
+        if not isinstance(task, TaskId) or task.topology is not None:
+            return False
+        return task.subtopology in self.topology.subtopologies and 0 <= task.partition < 2**31
+
     def _look(self) -> View:
         view, self._given = self._session.glance()
         return view
 
+    def _places_of(self, target: Assignment) -> Sequence[Place]:
+        return whole_tasks(super()._places_of(target), self._given)
+
     def _follow(self) -> None:
         try:
             super()._follow()
-        except Refused:
-            self._hand_over()
-            raise
-        if self._given is not self._seen[0] or self._told is not self._seen[1]:
+        finally:
+            if self._given is not self._seen[0] or self._told is not self._seen[1]:
+                self._seen = self._given, self._told
+                owned = dict.fromkeys(self.assignment)
+                active = {task: places for task, places in self._given.active.items() if all(place in owned for place in places)}
+                kept = {place: task for place, task in self._task_of.items() if place in owned}
+                self._task_of = kept | {place: task for task, places in active.items() for place in places}
+                self._share = replace(self._given, active=active)
             self._hand_over()
 
-    def _hand_over(self) -> None:
-        """The owner has heard which tasks are its own by now; after that, the group may hear that it runs them."""
-        self._seen = given, _ = self._given, self._told
-        owned = dict.fromkeys(self.assignment)
-        active = {task: places for task, places in given.active.items() if all(place in owned for place in places)}
-        kept = {place: task for place, task in self._task_of.items() if place in owned}
-        self._task_of = kept | {place: task for task, places in given.active.items() for place in places}
-        before, self._share = self._share, replace(given, active=active)
+    def _forget(self, gone: Iterable[Place]) -> None:
+        """The group does not hear any more that this process runs what it has let go of; before it may give that to others."""
+        super()._forget(gone)
+        lost = {TopicPartition(place.topic, place.partition): None for place in gone}
+        active = {task: places for task, places in self._share.active.items() if not any(place in lost for place in places)}
+        self._share = replace(self._share, active=active)
         self._running = tuple(task for task in self._running if task in active)
-        if self._on_tasks is not None and (before.active, before.standby) != (active, given.standby):
-            self._on_tasks(self._share)
-        self._running = tuple(active)
+        self._tell()
+
+    def _lose(self) -> None:
+        """The owner hears that it has no tasks, even if they have come back since: somebody else may have run them meanwhile."""
+        super()._lose()
+        self._share = TaskShare()
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """The owner has heard which tasks are its own; after that, the group may hear that it runs them."""
+        before, share = self._handed, self._share
+        if share is before:
+            return
+        if self._on_tasks is not None and (before.active, before.standby) != (share.active, share.standby):
+            self._on_tasks(share)
+        self._handed, self._running = share, tuple(share.active)
         self._tell()
 
     def _tell(self) -> None:
         self._session.report(Progress(self._reported | dict.fromkeys(self._running, RUNNING)))
+
+
+def whole_tasks(places: Iterable[Place], given: TaskShare) -> tuple[Place, ...]:
+    """Those places whose task has all its partitions among them: a task that reads of a topic not seen yet waits for it."""
+    seen = {TopicPartition(place.topic, place.partition): place for place in places}
+    whole = (task for task in given.active.values() if all(name in seen for name in task))
+    return tuple(seen[name] for task in whole for name in task)

@@ -11,7 +11,7 @@ from apportion.machine import Instant, Note
 from apportion.member.classic import ClassicMember
 from apportion.member.consumer import View
 from apportion.member.generation import ClassicSettings
-from apportion.member.membership import Action, Event, JoinAgain, Left, Lost, Progress, ShutDown
+from apportion.member.membership import Action, Event, Failed, JoinAgain, Left, Lost, Progress, ShutDown
 from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.words import AssignorError
 
@@ -61,6 +61,8 @@ class StreamsMember:
         assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
         if any(isinstance(action, Lost | Left) for action in actions):
+            assignor.loses()
+        if any(isinstance(action, Failed | Left) for action in actions):
             assignor.ends()
         notes, assignor.notes = assignor.notes, []
         return [*(Note("warning", note) for note in notes), *actions]

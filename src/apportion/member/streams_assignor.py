@@ -11,14 +11,14 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assigning import Cluster, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
-from apportion.streams.census import Consumer, host_or_none
+from apportion.streams.census import SUMS_SINCE, Consumer, host_or_none
 from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from apportion.streams.crew import Policy
 from apportion.streams.leader import Lead, Plan, Share, lead
 from apportion.streams.probing import Spoken, take_up
 from apportion.streams.releases import Release, is_eager, known_release, spoken_version
 from apportion.streams.topology import Topology
-from apportion.streams.words import AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.words import RUNNING, AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 NAME = "stream"
@@ -96,9 +96,14 @@ class StreamsAssignor:
         self._told_host = False  # it has joined again for its endpoint, which is still not known
         self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
 
+    def loses(self) -> None:
+        """What was given is gone, and runs here no more."""
+        self.tasks = TaskShare()
+        self.offset_sums = {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
+
     def ends(self) -> None:
-        """The membership is over: what was given is gone, and what was asked of the group is forgotten."""
-        self.tasks, self.error = TaskShare(), AssignorError.NONE
+        """The membership is over: what was asked of the group is forgotten."""
+        self.error = AssignorError.NONE
 
     # what a member says
 
@@ -117,19 +122,26 @@ class StreamsAssignor:
                 supported=supported,
                 process_id=settings.process_id,
                 endpoint=settings.endpoint,
-                offset_sums=self.offset_sums,
+                offset_sums=self._sums(),
                 unique=self._unique,
                 error=self.error,
                 tags=settings.tags,
             )
         )
 
+    def _sums(self) -> Mapping[TaskId, int]:
+        """What the process has of tasks. Cooperative members of 2.4 and 2.5 say what they run by what they own alone."""
+        if self.settings.release.metadata >= SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances:
+            return self.offset_sums
+        return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
+
     # what a leader does
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> Generator[Any, Any, dict[str, Given]]:
         """What everybody gets. A member whose word cannot be read, or that reads other topics, gets nothing; a note says so."""
         settings = self.settings
-        said = {member: self._heard(member, subscription) for member, subscription in sorted(members.items())}
+        wanted = settings.topology.source_topics
+        said = {member: self._heard(member, subscription, wanted) for member, subscription in sorted(members.items())}
         mine = Lead(
             member=self.member_id,
             topology=settings.topology,
@@ -144,12 +156,12 @@ class StreamsAssignor:
         self._leads_unfinished = plan.unfinished
         return {member: _given(share) for member, share in plan.shares.items()}
 
-    def _heard(self, member: str, subscription: Subscription) -> Consumer:
-        """What one consumer says. Releases without cooperation do not read what it owns."""
+    def _heard(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> Consumer:
+        """What one consumer says. wanted: what it has to read. Releases without cooperation do not read what it owns."""
         release = self.settings.release
         parts = subscription.owned if release.cooperative else ()
         owned = tuple(TopicPartition(topic, number) for topic, numbers in parts for number in numbers)
-        missing = [topic for topic in self.settings.topology.source_topics if topic not in subscription.topics]
+        missing = [topic for topic in wanted if topic not in subscription.topics] if subscription.topics != wanted else []
         if missing:
             self.notes.append(f"{member} gets nothing: it does not read {missing[0]}, as this topology does")
         try:

@@ -226,9 +226,16 @@ def _share(group: _Group, roles: Roles, holder: _Holder, template: AssignmentInf
         template,
         active=tuple(id_ for _, id_ in places),
         standby={tasks[task].id: tasks[task].sources for task in sorted((*roles.standby, *kept))},
-        next_rebalance_ms=0 if withheld else None,
+        next_rebalance_ms=0 if any(_comes_soon(group, task) for task in withheld) else None,
     )
     return Share(tuple(place for place, _ in places), info)
+
+
+def _comes_soon(group: _Group, task: int) -> bool:
+    """Whether it is worth to join again at once: who is told of nothing comes when he has let go, and one that never does must not
+    keep the others busy."""
+    owner = group.owners[task]
+    return owner == SEVERAL or owner in group.said
 
 
 def _is_standby(crew: Crew, process: int, task: int) -> bool:

@@ -101,9 +101,11 @@ def _since_2_4(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) ->
     """What all have in common is what counts, up or down."""
     if heard.supported > sent:
         return Step(heard.supported, f"all understand version {heard.supported} now")
-    if heard.used < sent and heard.supported < sent:
+    if heard.supported < sent:
         return Step(heard.supported, f"somebody understands no more than version {heard.supported}")
-    return Step(sent)  # who still says less hears from the same assignment that he need not
+    if heard.used < sent:  # though whoever says less hears from the same assignment that he need not: 4.3.1 does so, too
+        return Step(sent, f"somebody speaks version {heard.used} yet")
+    return Step(sent)
 
 
 def _never(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) -> Step:

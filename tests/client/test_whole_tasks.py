@@ -1,0 +1,19 @@
+"""A task is taken up whole or not at all."""
+
+from apportion.client.streams import whole_tasks
+from apportion.member.spans import Place
+from apportion.member.streams_assignor import TaskShare
+from apportion.streams.words import TaskId
+from apportion.topics import TopicPartition
+
+LEFT, RIGHT, OTHER = (Place(name, name.encode().rjust(16), 0) for name in ("left", "right", "other"))
+GIVEN = TaskShare(
+    1,
+    11,
+    {TaskId(0, 0): (TopicPartition("left", 0), TopicPartition("right", 0)), TaskId(1, 0): (TopicPartition("other", 0),)},
+)
+
+
+def test_what_a_task_reads_waits_until_all_of_its_topics_are_seen():
+    assert whole_tasks((LEFT, OTHER), GIVEN) == (OTHER,)
+    assert whole_tasks((LEFT, OTHER, RIGHT), GIVEN) == (LEFT, RIGHT, OTHER)
