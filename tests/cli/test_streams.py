@@ -266,9 +266,10 @@ def test_a_shutdown_that_is_asked_for_is_told(broker):
         f"metadata: All support version 11. Process {OLD_NAME} (127.0.0.1) still speaks 9: it steps up in a next rebalance, "
         "with no bounce."
     )
-    assert [line.strip() for line in lines[-2:]] == [
+    assert [line.strip() for line in lines[-3:]] == [
         "problems   it asks the whole application to shut down",
         "it was told SHUTDOWN_REQUESTED: somebody has asked the whole application to shut down",
+        "active     nothing: it was given no tasks to run",
     ]
 
 
@@ -305,6 +306,7 @@ def test_a_group_that_rebalances_is_shown_by_name(broker):
             "  consumers  one at 127.0.0.1, instance seat",
         ],
     )
+    assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
     assert (found["told"], found["metadata"], found["processes"][0]["consumers"][0]["member"]) == (False, None, joined.member_id)
 
 
@@ -317,6 +319,15 @@ def test_a_group_without_members_is_empty(broker):
             "It has no members: no instance of the application is running. `apportion groups describe` shows its offsets.",
         ],
     )
+
+
+def test_lag_is_unknown_where_tasks_are(broker):
+    broker.clusters["one"].commit("waiting", {broker.places[0]: 1})
+    assert as_json(broker, "waiting")["lag"] is None
+    with group(broker, "later", [("one", subscription(12, 12), encode(ConsumerProtocolAssignment(user_data=b"\0\0\0\x0c" * 2)))]):
+        found, (_, lines) = as_json(broker, "later"), asked(broker, "later")
+    assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
+    assert "  active     not known" in lines
 
 
 def test_a_group_that_is_not_there_is_said_in_one_sentence(broker):

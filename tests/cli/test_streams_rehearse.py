@@ -92,13 +92,21 @@ def test_the_trace_has_every_thing_that_happened(tmp_path):
     assert "step 1: app1 comes back as 4.3" in file.read_text()
 
 
+ALONE = "with one instance, which is away, there is nobody else to die; but victim broker can"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ("--from 1.1", "say both --from and --to, or --matrix"),
         ("--from 2.4 --to 4.0 --leader soon", "--leader must be first, middle, last or a number, not 'soon'"),
-        ("--from 2.4 --to 4.0 --leader 0", "leader must be a number from 1 to 6, not 0"),
-        ("--from 2.4 --to 4.0 --bounces 2", "from 2.4 to 4.0 there is one bounce to make, not 2"),
+        ("--from 2.4 --to 4.0 --leader 0", "--leader must be a number from 1 to 6, not 0"),
+        ("--from 2.4 --to 4.0 --crash-at 7", "--crash-at must be a number from 1 to 6, not 7"),
+        ("--from 2.4 --to 4.0 --victim leader", "--victim says who dies: say when, with --crash-at"),
+        ("--from 2.4 --to 4.0 --instances 1 --crash-at 1", ALONE),
+        ("--from 2.4 --to 4.0 --trace t.svg --picture t.svg", "--trace and --picture cannot both be written to t.svg"),
+        ("--from 2.4 --to 4.0 --bounces 2", "from 2.4 to 4.0 one bounce is needed, not 2"),
+        ("--from 1.1 --to 4.0 --bounces 3", "from 1.1 to 4.0 two bounces are needed, or one by force, not 3"),
         ("--from 2.4 --to 4.0 --spark local", "--spark and --jobs are for --matrix"),
         ("--from 2.4 --to 4.0 --picture up.png", "--picture draws SVG: name a file that ends with .svg, not up.png"),
         ("--from 2.4 --to 4.0 --trace nowhere/trace", "nowhere/trace cannot be written: No such file or directory"),

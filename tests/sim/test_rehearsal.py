@@ -60,6 +60,11 @@ def test_the_oldest_releases_leave_when_they_are_closed():
     assert max(step.unowned_ms for step in rehearsed.steps) < 5_000
 
 
+@pytest.mark.parametrize("session_ms", [2_000, 3_000, 100_000])
+def test_members_beat_often_enough_for_any_session(session_ms):
+    assert rehearse(Rehearsal(from_="3.9", to="4.0", instances=2, session_ms=session_ms)).held
+
+
 def test_one_seed_is_one_history():
     assert rehearse(drawn(3)) == rehearse(drawn(3))
     assert rehearse(Rehearsal(from_="2.4", to="2.8", seed=1)).digest != rehearse(Rehearsal(from_="2.4", to="2.8", seed=2)).digest

@@ -59,7 +59,7 @@ def test_where_no_bounce_leads_it_is_said_in_one_sentence():
 
 def test_one_bounce_can_be_forced_and_more_than_are_needed_cannot():
     assert [str(bounce) for bounce in forced("1.1", "4.0", 1).bounces] == ["4.0"]
-    with pytest.raises(ValueError, match=r"from 2.4 to 4.0 there is one bounce to make, not 2"):
+    with pytest.raises(ValueError, match=r"from 2.4 to 4.0 one bounce is needed, not 2"):
         forced("2.4", "4.0", 2)
 
 

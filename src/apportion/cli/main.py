@@ -265,15 +265,21 @@ LEADER_HELP = "When the group's leader is bounced: first, middle, last, or as th
 CRASH_HELP = "At this step, counted through all bounces, somebody dies without a word while the step's instance is away."
 VICTIM_HELP = "With --crash-at: who dies: instance (one that is not being bounced), leader, or broker."
 BOUNCES_HELP = "Make so many bounces, right or wrong: 1 shows what happens if upgrade.from is forgotten."
-SESSION_HELP = "session.timeout.ms; 10,000, or 45,000 where both releases are 3.0 or later, as their consumers have it."
+SESSION_HELP = "session.timeout.ms, from 2,000; 10,000, or 45,000 where both releases are 3.0 or later, as their consumers have it."
+
+
+def _releases(begun: str) -> list[str]:
+    from apportion.streams.releases import RELEASES
+
+    return [name for name in RELEASES if name.startswith(begun)]
 
 
 @streams.command("rehearse", no_args_is_help=True)
 def streams_rehearse(
-    from_: Annotated[str | None, typer.Option("--from", metavar="RELEASE", help=FROM_HELP)] = None,
-    to: Annotated[str | None, typer.Option(metavar="RELEASE", help=TO_HELP)] = None,
-    instances: Annotated[int, typer.Option(help="Instances, with one stream thread each.")] = 6,
-    partitions: Annotated[int, typer.Option(help="Partitions of what is read; there are two tasks for each.")] = 6,
+    from_: Annotated[str | None, typer.Option("--from", metavar="RELEASE", help=FROM_HELP, autocompletion=_releases)] = None,
+    to: Annotated[str | None, typer.Option(metavar="RELEASE", help=TO_HELP, autocompletion=_releases)] = None,
+    instances: Annotated[int, typer.Option(help="Instances, 1 to 100, with one stream thread each.")] = 6,
+    partitions: Annotated[int, typer.Option(help="Partitions of what is read, 1 to 1,000; there are two tasks for each.")] = 6,
     standbys: Annotated[int, typer.Option(help="num.standby.replicas.")] = 0,
     leader: Annotated[str, typer.Option(metavar="WHEN", help=LEADER_HELP, rich_help_panel=STEPS)] = "last",
     crash_at: Annotated[int | None, typer.Option(metavar="STEP", help=CRASH_HELP, rich_help_panel=STEPS)] = None,
@@ -295,9 +301,11 @@ def streams_rehearse(
 ) -> None:
     """Play the rolling upgrade of a Kafka Streams application before it is made.
 
-    It says whether one bounce suffices or two are needed, with which upgrade.from, and what each step does to the group: the
-    metadata version that all speak then, rebalances, tasks that move, and how long nobody ran a task. Members, coordinator and
-    log are real; clocks, network and disks are simulated. The exit code is 1 where the upgrade does not go well.
+    It says whether one bounce suffices or two are needed, with which
+    upgrade.from, and what each step does to the group: the metadata version
+    that all speak then, rebalances, tasks that move, and how long nobody ran
+    a task. Members, coordinator and log are real; clocks, network and disks
+    are simulated. The exit code is 1 where the upgrade does not go well.
 
     \b
     apportion streams rehearse --from 1.1 --to 4.0

@@ -133,13 +133,14 @@ def report(group: DescribedGroup, portrait: Portrait, found: Mapping[TopicPartit
         "next_rebalance_ms": portrait.next_rebalance_ms,
         "copies": LISTS[portrait.copies],
         "unowned": list(map(str, portrait.unowned)),
-        "lag": _sum(each["lag"] for each in processes),
+        "lag": _sum(each["lag"] for each in processes) if processes else None,
         "processes": processes,
     }
 
 
 def _process(process: Process, copies: Copies, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     spoken = process.spoken
+    is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
     active = [
         {"task": str(task), **_at_join(process, task), **_lag(partitions, found)} for task, partitions in process.active.items()
     ]
@@ -151,7 +152,7 @@ def _process(process: Process, copies: Copies, found: Mapping[TopicPartition, Po
         "supported": None if spoken is None else _supported(spoken.supported),
         "endpoint": process.endpoint or None,
         "tags": dict(process.tags),
-        "lag": _sum(each["lag"] for each in active),
+        "lag": _sum(each["lag"] for each in active) if is_known else None,
         "consumers": [_consumer(each) for each in process.consumers],
         "active": active,
         **lists,

@@ -123,6 +123,10 @@ def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if process["active"]:
         yield "active", " ".join(each["task"] for each in process["active"])
         yield "lag", _lag(process)
+    elif process["lag"] == 0:
+        yield "active", "nothing: it was given no tasks to run"
+    else:
+        yield "active", "not known"
     for key, label in COPIES.items():
         if process[key]:
             yield label, " ".join(map(_copy, process[key]))

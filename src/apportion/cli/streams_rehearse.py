@@ -45,11 +45,18 @@ def run(wish: Wish) -> int:
         sys.stdout.flush()
         return code
     except RehearsalRefused as error:
-        print(f"apportion streams: {error}", file=sys.stderr)
+        print(f"apportion streams: {_by_option(str(error))}", file=sys.stderr)
     except BrokenPipeError:  # who reads this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     return UNUSABLE
+
+
+def _by_option(sentence: str) -> str:
+    """The sentence with a size that it begins with named as the option that says it."""
+    name, _, rest = sentence.partition(" ")
+    is_size = name in {each.name for each in fields(Rehearsal)}
+    return f"--{name.replace('_', '-')} {rest}" if is_size else sentence
 
 
 def leader_of(said: str) -> str | int:
@@ -90,6 +97,10 @@ def _one(wish: Wish) -> int:
     sizes = dict(wish.sizes, leader=leader_of(wish.sizes["leader"]))
     if wish.picture is not None and wish.picture.suffix != ".svg":
         raise RehearsalRefused(f"--picture draws SVG: name a file that ends with .svg, not {wish.picture}")
+    if wish.trace is not None and wish.trace == wish.picture:
+        raise RehearsalRefused(f"--trace and --picture cannot both be written to {wish.trace}")
+    if sizes["crash_at"] is None and sizes["victim"] != "instance":
+        raise RehearsalRefused("--victim says who dies: say when, with --crash-at")
     rehearsal = Rehearsal(**sizes)
     chronicle = Chronicle() if wish.trace else None
     console = Console(stderr=True)
@@ -143,7 +154,8 @@ def told(way: Upgrade) -> str:
 
 def _steps(rehearsed: Rehearsed) -> Table:
     table = Table("step", "instance", "comes back as", "version", "rebalances", "moved", "stopped", "for", "settled in")
-    table.columns[2].no_wrap = True
+    for each in table.columns:  # a narrow terminal makes it high, and hides nothing
+        each.overflow = "fold"
     for column in (0, 3, 4, 5, 6, 7, 8):
         table.columns[column].justify = "right"
     table.add_row("", "", "", str(rehearsed.version_before), "", "", "", "", "", style="dim")
@@ -177,7 +189,8 @@ def verdict(rehearsed: Rehearsed) -> list[str]:
     else:
         lines.append(f"The longest time that a task had no owner until then: {longest}.")
     if rehearsal.upgrade.bounces != needed.bounces:
-        lines.append(f"This was not the way. Needed: {told(needed)}")
+        luck = "It went well in this history, and need not in another." if rehearsed.held else "This was not the way."
+        lines.append(f"{luck} Needed: {told(needed)}")
         lines += [f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)]
     return lines
 

@@ -79,6 +79,8 @@ class Rehearsal:
                 raise RehearsalRefused(f"{name} must be a number from {least} to {most}, not {value!r}")
         if self.victim not in VICTIMS:
             raise RehearsalRefused(f"there is no victim {self.victim!r}; there are {', '.join(VICTIMS)}")
+        if self.crash_at is not None and self.instances == 1 and self.victim != "broker":
+            raise RehearsalRefused("with one instance, which is away, there is nobody else to die; but victim broker can")
 
     def with_crash(self, step: int, victim: str) -> "Rehearsal":
         """The same, but for a death at that step."""
@@ -91,7 +93,8 @@ class Rehearsal:
 
     @property
     def scenario(self) -> Scenario:
-        """The world in which it is played."""
+        """The world in which it is played. Members beat often enough for their session, as the clients' guide has it."""
+        session = self.session_ms or min(session_ms(self.from_), session_ms(self.to))
         return Scenario(
             seed=self.seed,
             workers=self.instances,
@@ -99,7 +102,8 @@ class Rehearsal:
             topics=1,
             partitions=self.partitions,
             duration_ms=max([1_000, *(fault.at_ms for fault in self.faults)]),
-            session_ms=self.session_ms or min(session_ms(self.from_), session_ms(self.to)),
+            session_ms=session,
+            heartbeat_ms=min(3_000, session // 3),
             rebalance_ms=REBALANCE_MS,
             protocol=CLASSIC,
             faults=self.faults,

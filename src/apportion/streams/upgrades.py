@@ -55,7 +55,8 @@ def forced(from_: str, to: str, bounces: int) -> Upgrade:
     if bounces == len(needed.bounces):
         return needed
     if bounces != 1:
-        raise ValueError(f"from {from_} to {to} there is one bounce to make, not {bounces}")
+        needs = "one bounce is needed" if len(needed.bounces) == 1 else "two bounces are needed, or one by force"
+        raise ValueError(f"from {from_} to {to} {needs}, not {bounces}")
     return Upgrade((Bounce(known_release(to)),), "that is what was asked for, not what is needed")
 
 
