@@ -10,7 +10,6 @@ from apportion.client.classic_groups import described
 from apportion.client.cluster import Cluster, places_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
-from apportion.member.streams_assignor import TaskShare
 from apportion.streams.codec import decode_subscription
 from apportion.streams.words import RUNNING, TaskId
 from apportion.topics import TopicPartition
@@ -113,7 +112,7 @@ def test_records_come_with_the_task_that_they_are_for(instance, cluster, lines):
 
 def test_missing_source_topics_are_told_to_every_instance(bootstrap, application):
     lost = apportion.StreamsConsumer(bootstrap, application, topology=[{"sources": [f"{application}-nothing"]}])
-    with pytest.raises(Refused, match="source topics are missing; make them"):
+    with pytest.raises(Refused, match=r"source topics are missing, of .*-nothing: make them, and start again"):
         until(lambda: False, lost)
     lost.close()
 
@@ -202,10 +201,20 @@ def test_internal_topics_that_may_not_be_made_end_every_instance(bootstrap, appl
         until(lambda: False, lost)
 
 
-def test_one_instance_shuts_all_down(instance):
+def test_one_instance_shuts_all_down_in_order(instance, cluster, application, lines):
     left = {}
-    first, second = (instance(on_tasks=lambda share, name=name: left.update({name: share})) for name in ("first", "second"))
+
+    def start(name):
+        process = instance(on_tasks=lambda share: left.update({name: share}), on_revoked=lambda places: process.commit())
+        return process
+
+    first, second = start("first"), start("second")
     until(lambda: shared(first, second), first, second)
+    for place in places_of(lines):
+        cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
+    read = []
+    while len(read) < 4:
+        read += [*first.poll_tasks(50), *second.poll_tasks(50)]
     second.shut_down_application()
     ended = []
 
@@ -219,7 +228,8 @@ def test_one_instance_shuts_all_down(instance):
 
     until(both_ended)
     assert {why for _, why in ended} == {"an instance has asked all to shut down"}
-    assert left == {"first": TaskShare(), "second": TaskShare()}
+    assert [(share.active, share.standby) for share in left.values()] == [({}, {})] * 2
+    assert set(cluster.committed(application, places_of(lines)).values()) == {1}
 
 
 def test_endpoints_tell_where_partitions_are(instance):

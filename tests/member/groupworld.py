@@ -165,6 +165,7 @@ class GroupWorld:
         """The owner does what it is asked for."""
         view = actor.view
         if actor.left is None and view.target is not None and view.target != view.owned:
+            actor.uses = tuple(partition for partition in actor.uses if partition in view.target)
             self.tell(actor, Adopted(view.lives, view.target))
             actor.uses = actor.view.owned
 

@@ -2,7 +2,7 @@
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
-from apportion.member.assignors import Assignor, FollowUp, Given, Rebalance, Subscription, by_topic
+from apportion.member.assignors import Assignor, Farewell, FollowUp, Given, Rebalance, Subscription, by_topic
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -28,6 +28,7 @@ from tests.member.classic_words import (
     at,
     beaten,
     eager,
+    hears_of_a_rebalance,
     in_group,
     joined,
     joins,
@@ -194,3 +195,24 @@ def test_a_member_that_lets_go_first_joins_when_its_owner_has():
     assert member.step(JoinAgain("more news"), at(50)) == []
     (send,) = member.step(Adopted(1, (P0,)), at(60))
     assert send == Send(9, joins(name="coming", owned=(0,), generation=2, reason="more news"), PARKED_MS)
+
+
+class Parting(Assignor):
+    """Says farewell in its second generation, whatever was given."""
+
+    name = "parting"
+    rebalances = (Rebalance.COOPERATIVE,)
+
+    def on_assignment(self, given, generation):
+        return Farewell(Code.POLICY_VIOLATION, "that was all") if generation == 2 else None
+
+
+def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go():
+    member = in_group(eager(assignors=(Parting(),)), 0, name="parting")
+    hears_of_a_rebalance(member)
+    member.step(Answered(7, joined(2, name="parting")), at(3_010))
+    offer = next(each for each in member.step(Answered(8, synced()), at(3_020)) if isinstance(each, Offer))
+    assert (offer.target, offer.revoke) == ((), (P0,))
+    assert member.view().state is State.RECONCILING
+    failed = next(each for each in member.step(Adopted(1, ()), at(3_030)) if isinstance(each, Failed))
+    assert (failed, member.view().state) == (Failed(Code.POLICY_VIOLATION, "that was all"), State.FATAL)

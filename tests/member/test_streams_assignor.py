@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.assigning import FollowUp, Given, Subscription, TopicShape, by_topic
+from apportion.member.assigning import Farewell, FollowUp, Given, Subscription, TopicShape, by_topic
 from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment
 from apportion.streams.plain import topology_of
@@ -107,17 +107,25 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups():
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "farewell"),
     [
-        (AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, Code.UNKNOWN_TOPIC_OR_PARTITION),
-        (AssignorError.ASSIGNMENT_ERROR, Code.INVALID_REQUEST),
-        (AssignorError.SHUTDOWN_REQUESTED, Code.INVALID_REQUEST),
+        (
+            AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA,
+            Farewell(Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing, of lines: make them, and start again"),
+        ),
+        (AssignorError.ASSIGNMENT_ERROR, Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why")),
+        (AssignorError.SHUTDOWN_REQUESTED, Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down")),
     ],
 )
-def test_an_error_ends_the_member(error, code):
-    with pytest.raises(Refused) as refused:
-        hears(assignor(), error=error)
-    assert refused.value.code is code
+def test_an_error_ends_the_member_in_order(error, farewell):
+    member = assignor()
+    assert hears(member, error=error) == farewell
+    assert member.tasks == TaskShare()
+
+
+def test_partitions_without_a_word_of_tasks_are_of_another_kind_of_group():
+    with pytest.raises(Refused, match="it is none of Kafka Streams, but of ordinary consumers"):
+        assignor().on_assignment(Given(by_topic([PLACE])), 1)
 
 
 def test_partitions_without_as_many_tasks_are_refused():

@@ -56,8 +56,8 @@ def test_missing_source_topics_end_every_member_with_the_same_sentence():
     world = StreamsWorld(other=1)
     actor = world.starts("a")
     world.passes(1_000)
-    assert actor.failed == "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing; make them"
-    assert world.notes == ["nobody gets anything: source topics are missing: lines; make them, then rebalance"]
+    assert actor.failed == "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing, of lines: make them, and start again"
+    assert world.notes == ["nobody gets anything: source topics are missing: lines; make them, and start again"]
 
 
 def test_one_that_asks_for_it_ends_all_instances():

@@ -9,6 +9,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
+from apportion.errors import Code
 from apportion.wire.messages.consumer_protocol import TopicPartition
 
 
@@ -95,6 +96,13 @@ class FollowUp(NamedTuple):
     why: str
 
 
+class Farewell(NamedTuple):
+    """A member shall end, as soon as its owner has let go of everything in order. code, why: what it ends with."""
+
+    code: Code
+    why: str
+
+
 class Assignor(Protocol):
     """A strategy by which the leader of a classic group shares out partitions. Subclass it, or write the same methods.
 
@@ -114,9 +122,10 @@ class Assignor(Protocol):
         """Who gets what, by member id; a member that is left out gets nothing. Asked of the leader's assignor only."""
         ...
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | None:
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
         """The member has been given this, in that generation of its group (KIP-341). Called on every member.
 
-        A `FollowUp` makes the member join again then, unless the group rebalances before.
+        A `FollowUp` makes the member join again then, unless the group rebalances before. With a `Farewell` it holds nothing any
+        more, whatever it was given, and ends.
         """
         return None

@@ -9,6 +9,7 @@ from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.member.assigning import (
     Assignor,
     Cluster,
+    Farewell,
     FollowUp,
     Given,
     Rebalance,
@@ -34,6 +35,7 @@ __all__ = [
     "Assignor",
     "Cluster",
     "CooperativeSticky",
+    "Farewell",
     "FollowUp",
     "Given",
     "Overlap",

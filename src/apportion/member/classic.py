@@ -318,7 +318,7 @@ class ClassicMember:
         """If a new generation is wanted, the member joins once its owner is free of what cannot be kept on the way."""
         if self._standing.rejoins is not None and self.state in (State.RECONCILING, State.STABLE):
             self._do(self._standing.make_ready, actions)
-            if self._standing.is_ready:
+            if self.state in IN_A_GENERATION and self._standing.is_ready:
                 self._enter(State.JOINING)
 
     def _name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.assigning import Cluster, FollowUp, Given, Rebalance
+from apportion.member.assigning import Cluster, Farewell, FollowUp, Given, Rebalance
 from apportion.member.atlas import Atlas
 from apportion.member.blobs import given_of
 from apportion.member.consumer import View
@@ -45,6 +45,7 @@ class Standing:
         self.holding = Holding()
         self.rejoins: str | None = None
         self.follow_up: FollowUp | None = None
+        self._farewell: Farewell | None = None
         self._inquiry: Inquiry | None = None
         self._settings = settings
         self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
@@ -230,7 +231,10 @@ class Standing:
         self._acquired, self._share = generation.number, given
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert assignor is not None
-        self.follow_up = asked(assignor, lambda: assignor.on_assignment(given, generation.number))
+        wish = asked(assignor, lambda: assignor.on_assignment(given, generation.number))
+        self.follow_up = wish if isinstance(wish, FollowUp) else None
+        if isinstance(wish, Farewell):
+            self._farewell, self._share, self.rejoins = wish, Given(), wish.why
         offers = self._hold_what_was_meant()
         if self.follow_up is not None and self.follow_up.at_ms == 0:
             self.follow_up_now()
@@ -291,13 +295,20 @@ class Standing:
             self.rejoins = self.rejoins or "partitions were given up"
 
     def make_ready(self) -> list[Offer]:
-        """What cannot be kept while the member joins again is taken back: unsubscribed topics, and everything if it is eager."""
+        """What cannot be kept while the member joins again is taken back: unsubscribed topics, and everything if it is eager.
+
+        Refused with the farewell, if there is one, of a member that has nothing any more.
+        """
+        if self._farewell is not None and not self.holding.owned:
+            raise Refused(*self._farewell)
         return self.holding.keep(self.life, self._may_keep)
 
     @property
     def is_ready(self) -> bool:
         """Whether the owner uses nothing that it must not use while the member joins again."""
         held = self.holding
+        if self._farewell is not None:
+            return False
         if self._settings.lets_go_first and minus(held.owned, held.target or ()):
             return False
         return all(self._may_keep(partition) for partition in held.owned)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
-from apportion.member.assigning import Cluster, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
+from apportion.member.assigning import Cluster, Farewell, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
 from apportion.streams.census import SUMS_SINCE, Consumer, host_or_none
 from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from apportion.streams.crew import Policy
@@ -24,12 +24,12 @@ from apportion.topics import TopicPartition
 NAME = "stream"
 NEWEST_RELEASE = "4.3"
 
-FATAL = {
-    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: (Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing; make them"),
-    AssignorError.ASSIGNMENT_ERROR: (Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
-    AssignorError.SHUTDOWN_REQUESTED: (Code.INVALID_REQUEST, "an instance has asked all to shut down"),
+ENDS = {
+    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Code.UNKNOWN_TOPIC_OR_PARTITION,
+    AssignorError.ASSIGNMENT_ERROR: Code.INVALID_REQUEST,
+    AssignorError.SHUTDOWN_REQUESTED: Code.INVALID_REQUEST,
 }
-"""What an assignment with an error means to the member that hears it."""
+"""The errors of an assignment that end the member that hears them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +173,23 @@ class StreamsAssignor:
 
     # what a member hears
 
-    def on_assignment(self, given: Given, generation: int) -> FollowUp | None:
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
         """These are its tasks; or the group has to agree on another version first, or something is on its way to it.
 
-        Refused if the leader says that there is no assignment, or says what cannot be.
+        A farewell if the leader says that there is no assignment; Refused if it says what cannot be.
         """
+        if not given.user_data:
+            why = "the group hands out partitions and no tasks: it is none of Kafka Streams, but of ordinary consumers"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
-            info = decode_assignment(given.user_data or b"", latest=self.settings.release.metadata)
+            info = decode_assignment(given.user_data, latest=self.settings.release.metadata)
         except DecodeError as error:
             raise Refused(Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}") from error
         if isinstance(info, FutureInfo):
             why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.metadata}"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
-        if info.error in FATAL:
-            raise Refused(*FATAL[AssignorError(info.error)])
+        if info.error in ENDS:
+            return self._farewell(AssignorError(info.error))
         release, heard = self.settings.release, Spoken(info.used, info.supported)
         step = take_up(self._said, heard, release, self._leads_unfinished)
         self.used = step.used
@@ -201,6 +204,16 @@ class StreamsAssignor:
             return None
         why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
         return FollowUp(info.next_rebalance_ms, why)
+
+    def _farewell(self, error: AssignorError) -> Farewell:
+        sources = ", ".join(self.settings.topology.external)
+        why = {
+            AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: f"source topics are missing, of {sources}: make them, and start again",
+            AssignorError.ASSIGNMENT_ERROR: "the leader could not assign tasks; its log says why",
+            AssignorError.SHUTDOWN_REQUESTED: "an instance has asked all to shut down",
+        }
+        self.tasks = TaskShare()
+        return Farewell(ENDS[error], why[error])
 
     def _is_missing(self, info: AssignmentInfo) -> bool:
         """Whether the group does not know where this process answers queries, and was not told so by this rebalance."""

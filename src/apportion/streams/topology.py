@@ -25,7 +25,8 @@ class MissingSources(Refused):
 
     def __init__(self, topics: tuple[str, ...]) -> None:
         super().__init__(
-            Code.UNKNOWN_TOPIC_OR_PARTITION, f"source topics are missing: {', '.join(topics)}; make them, then rebalance"
+            Code.UNKNOWN_TOPIC_OR_PARTITION,
+            f"source topics are missing: {', '.join(topics)}; make them, and start again",
         )
         self.topics = topics
 
@@ -84,11 +85,18 @@ class Topology:
 
     def __post_init__(self) -> None:
         _check(self.subtopologies)
+        known = dict.fromkeys(self.external, 1) | {name: 1 for name, topic in self._repartitioned().items() if topic.partitions}
+        self._follow(known, self._repartitioned())
 
     @property
     def source_topics(self) -> tuple[str, ...]:
         """All topics that some task reads, in order of name: what a member subscribes to."""
         return tuple(sorted({name for part in self.subtopologies.values() for name in part.reads}))
+
+    @property
+    def external(self) -> tuple[str, ...]:
+        """The topics of others that some task reads, in order of name: they have to be there."""
+        return tuple(sorted(name for part in self.subtopologies.values() for name in part.sources))
 
     def partition_counts(self, exist: Mapping[str, int]) -> dict[str, int]:
         """How many partitions each topic has that some task reads, repartition topics included, by name.
@@ -96,12 +104,11 @@ class Topology:
         exist: the partitions of the topics that exist. MissingSources, or TopologyRefused where copartitioned topics differ or a
         repartition topic exists with another count. A repartition topic has as many as the largest source of its writers.
         """
-        external = [name for part in self.subtopologies.values() for name in part.sources]
-        missing = tuple(sorted(dict.fromkeys(name for name in external if name not in exist)))
+        missing = tuple(name for name in self.external if name not in exist)
         if missing:
             raise MissingSources(missing)
-        counts = {name: exist[name] for name in external}
-        internal = {topic.name: topic for part in self.subtopologies.values() for topic in part.repartition_sources}
+        internal = self._repartitioned()
+        counts = {name: exist[name] for name in self.external}
         counts |= {name: topic.partitions for name, topic in internal.items() if topic.partitions}
         self._follow(counts, internal)
         self._copartition(counts, internal)
@@ -110,6 +117,9 @@ class Topology:
                 why = f"repartition topic {name} has {exist[name]} partitions and should have {counts[name]}"
                 raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
         return dict(sorted(counts.items()))
+
+    def _repartitioned(self) -> dict[str, InternalTopic]:
+        return {topic.name: topic for part in self.subtopologies.values() for topic in part.repartition_sources}
 
     def _follow(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
         """Every repartition topic has a count: the largest of what its writers read."""
@@ -121,7 +131,9 @@ class Topology:
         while open_:
             known = [name for name in open_ if any(topic in counts for part in writers[name] for topic in part.reads)]
             if not known:
-                raise TopologyRefused(f"how many partitions {', '.join(open_)} should have follows from nothing")
+                raise TopologyRefused(
+                    f"how many partitions {', '.join(open_)} should have follows from nothing: say so, or who writes it"
+                )
             for name in known:
                 counts[name] = max(counts[topic] for part in writers[name] for topic in part.reads if topic in counts)
             open_ = [name for name in open_ if name not in counts]
@@ -178,10 +190,18 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
         _check_part(number, part)
         for name in part.reads:
             if read_by.setdefault(name, number) != number or part.reads.count(name) > 1:
-                raise TopologyRefused(f"topic {name} is read by subtopologies {read_by[name]} and {number}: then they are one")
-        for name in (names := [topic.name for topic in part.changelogs]):
-            if logged_by.setdefault(name, number) != number or names.count(name) > 1:
+                others = (
+                    f"by subtopology {number} twice"
+                    if read_by[name] == number
+                    else f"by subtopologies {read_by[name]} and {number}"
+                )
+                raise TopologyRefused(f"topic {name} is read {others}: once is enough, and who reads the same is one subtopology")
+        for name, partitions, _ in part.changelogs:
+            if logged_by.setdefault(name, number) != number or [topic.name for topic in part.changelogs].count(name) > 1:
                 raise TopologyRefused(f"subtopologies {logged_by[name]} and {number} have changelog {name}: each store has its own")
+            if partitions:
+                why = f"changelog {name} has a partition for each task of its subtopology, and not {partitions}: leave that out"
+                raise TopologyRefused(why)
     repartitioned = {topic.name for part in parts.values() for topic in part.repartition_sources}
     for number, part in sorted(parts.items()):
         for sink in part.repartition_sinks:
