@@ -31,7 +31,10 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ({"application_server": "here"}, "application.server must be host:port, not 'here'"),
         ({"upgrade_from": "0.9"}, "upgrade.from must name a release such as 1.1, not '0.9'"),
         ({"release": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
-        ({"num_standbys": 1}, "unknown option 'num_standbys'"),
+        ({"application_server": "here:99999"}, "application.server must be host:port, not 'here:99999'"),
+        ({"num_standbys": 1}, "unknown option 'num_standbys': did you mean 'num_standby_replicas'?"),
+        ({"foo": 1}, "unknown option 'foo': options are process_id, .*, num_standby_replicas, .*, max_poll_records"),
+        ({"topics": ["x"]}, "topics cannot be chosen: a Streams group reads those of its topology"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_refused_in_one_sentence(options, why):
@@ -71,3 +74,8 @@ def test_what_is_read_follows_from_the_topology(alone):
 def test_only_offset_sums_of_its_tasks_are_reported(alone, offset_sums, why):
     with pytest.raises(ValueError, match=why):
         alone.report(offset_sums)
+
+
+def test_what_is_reported_is_a_mapping(alone):
+    with pytest.raises(ValueError, match="offset_sums must map tasks to sums of offsets, not be 5"):
+        alone.report(5)

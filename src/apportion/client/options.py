@@ -59,12 +59,7 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Every option with its value; ValueError, one sentence, for one that is unknown or cannot be meant."""
     if not isinstance(group_id, str) or not group_id.strip():
         raise ValueError(f"group_id must be a name, not {group_id!r}: a consumer is always a member of a group")
-    for name in options:
-        if name not in OPTIONS:
-            near = get_close_matches(name, OPTIONS, 1)
-            raise ValueError(
-                f"unknown option {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"options are {', '.join(OPTIONS)}")
-            )
+    check_names(options, OPTIONS)
     chosen = {**OPTIONS, **options}
     for name, meaning in IDS.items():
         _check_id(name, meaning, chosen[name])
@@ -84,6 +79,16 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("auto_commit_interval_ms says nothing while auto_commit is off; set auto_commit=True or leave it out")
     _check_protocol(options, chosen)
     return chosen
+
+
+def check_names(options: Iterable[str], known: Iterable[str]) -> None:
+    """ValueError for an option that there is not; it names the nearest, or all."""
+    names = tuple(known)
+    for name in options:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(names)}"
+            raise ValueError(f"unknown option {name!r}: {hint}")
 
 
 def _check_id(name: str, meaning: str, value: object) -> None:

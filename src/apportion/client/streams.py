@@ -102,6 +102,8 @@ class StreamsConsumer(Consumer):
         offset_sums: for each, up to where its state goes, summed over its changelogs. Who has most of it is its best heir.
         ValueError for a task that the topology does not have, and for what is no sum of offsets.
         """
+        if not isinstance(offset_sums, Mapping):
+            raise ValueError(f"offset_sums must map tasks to sums of offsets, not be {offset_sums!r}")
         for task, offset_sum in offset_sums.items():
             if not self._has_task(task):
                 raise ValueError(f"{task!r} is no task of this topology")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from apportion.client.options import OPTIONS, check_names
 from apportion.member.streams_assignor import NEWEST_RELEASE
 
 STREAMS: dict[str, Any] = {  # option -> default
@@ -21,6 +22,8 @@ STREAMS: dict[str, Any] = {  # option -> default
 }
 DECIDED = ("group_protocol", "partition_assignment_strategy", "server_assignor")
 """Options of a Consumer that a Streams group leaves no choice in."""
+FREE = tuple(name for name in OPTIONS if name not in DECIDED)
+"""Those that it does."""
 CHOICE = ("highavailability", "sticky")
 """The task assignors that an application can choose; `fallback` is for when the ends of changelogs are unknown."""
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
@@ -77,6 +80,9 @@ def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     for name in DECIDED:
         if name in options:
             raise ValueError(f"{name} cannot be chosen: the members of a Streams group agree on it by themselves")
+    if "topics" in options:
+        raise ValueError("topics cannot be chosen: a Streams group reads those of its topology")
+    check_names(options, (*STREAMS, *FREE))
     chosen = {name: options.get(name, default) for name, default in STREAMS.items()}
     for name, value in chosen.items():
         if not RULES[name].holds(value):

@@ -54,7 +54,8 @@ class StreamsSettings:
         spoken_version(self.release, self.upgrade_from)
         if len(self.process_id) != 16:
             raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")
-        if self.endpoint and host_or_none(self.endpoint) is None:
+        host = host_or_none(self.endpoint)
+        if self.endpoint and (host is None or host.port > 65_535):
             raise ValueError(f"application.server must be host:port, not {self.endpoint!r}")
 
 
