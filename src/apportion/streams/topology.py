@@ -166,14 +166,13 @@ class Topology:
 
 
 def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
-    sizes = [(name, counts[name]) for name in part.reads]
-    size = _tasks(part, counts)
-    changelogs = [(topic.name, counts.get(topic.name, size)) for topic in part.changelogs]
-    for partition in range(size):
-        sources, logs = (
-            [TopicPartition(name, partition) for name, most in kind if partition < most] for kind in (sizes, changelogs)
-        )
-        yield Task(TaskId(number, partition), tuple(sources), tuple(logs))
+    most = _tasks(part, counts)
+    sources = [(name, counts[name]) for name in part.reads]
+    logs = [(topic.name, counts.get(topic.name, most)) for topic in part.changelogs]
+    for partition in range(most):
+        read = [TopicPartition(name, partition) for name, size in sources if partition < size]
+        logged = [TopicPartition(name, partition) for name, size in logs if partition < size]
+        yield Task(TaskId(number, partition), tuple(read), tuple(logged))
 
 
 def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
