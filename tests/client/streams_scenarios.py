@@ -164,6 +164,21 @@ def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_i
     assert said(cluster, application)["first:1"] == gone | runs
 
 
+def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(instance, cluster, application):
+    first = instance(acceptable_recovery_lag=10)
+    until(lambda: shared(first), first)
+    (changelog,) = cluster.topics([f"{application}-counts-changelog"], fresh=True)
+    for place in places_of(changelog):
+        cluster.produce(place, encode_batch([(b"k", b"v", ())] * 100, timestamp_ms=1))
+    second = instance(acceptable_recovery_lag=10)
+    until(lambda: len(second.tasks.standby) == 2 and len(second.tasks.active) == 4, first, second)
+    assert {task.subtopology for task in second.tasks.active} == {0}
+    second.report(dict.fromkeys(second.tasks.standby, 95))
+    copies = set(second.tasks.standby)
+    third = instance(acceptable_recovery_lag=10)
+    until(lambda: copies & set(second.tasks.active) and third.tasks.active, first, second, third)
+
+
 def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, cluster, application):
     story = []
     first = instance(on_tasks=lambda share: story.append(len(share.active)), on_lost=lambda places: story.append("lost"))
