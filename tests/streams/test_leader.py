@@ -262,7 +262,7 @@ def test_who_cannot_be_led_together_is_told_of_an_error_in_the_oldest_version():
     ),
     st.integers(0, 2),
 )
-def test_whatever_members_say_no_task_is_given_twice_nor_while_another_owns_it(members, standbys):
+def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_another_owns_it(members, standbys):
     said, free = {}, set(range(6))
     for number, (process, owns, sums) in enumerate(members):
         owned, free = sorted(owns & free), free - owns
@@ -271,8 +271,12 @@ def test_whatever_members_say_no_task_is_given_twice_nor_while_another_owns_it(m
     plan = leads(
         STATE, said, exist={"lines": 6}, ends=ends, member="m0", settings={"policy": Policy(standbys=standbys, acceptable_lag=10)}
     )
-    given_to = {}
+    given_to, roles = {}, {}
     for member, share in plan.shares.items():
+        process = said[member].info.process_id
+        for task in {*share.info.active, *share.info.standby}:
+            assert roles.setdefault((process, task), member) == member
+        assert not set(share.info.active) & set(share.info.standby)
         for place in share.partitions:
             assert place not in given_to
             given_to[place] = member
