@@ -208,6 +208,44 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
     assert len(until(lambda: len(tries) == 2 and first.position(TopicPartition(lines.name, 3)) == 1, first)) == 4
 
 
+def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(instance):
+    story = []
+
+    def flush(places):
+        story.append(f"{len(places)} partitions go")
+        if len(story) == 2:
+            raise OSError("the disk is full")
+
+    first = instance(on_tasks=lambda share: story.append(len(share.active)), on_revoked=flush)
+    until(lambda: shared(first), first)
+    second = instance()
+    with pytest.raises(OSError, match="the disk is full"):
+        until(lambda: False, first, second)
+    assert len(first.tasks.active) == 8
+    until(lambda: shared(first, second), first, second)
+    assert story == [8, "4 partitions go", "4 partitions go", 4]
+
+
+def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(instance, cluster, application):
+    story = []
+
+    def take_over(share):
+        story.append(len(share.active))
+        if len(story) == 2:
+            raise Disconnected("a file is busy")
+
+    first = instance(on_tasks=take_over, num_standby_replicas=1)
+    until(lambda: shared(first), first)
+    gone = LeaveGroupRequest(group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),))
+    assert cluster.call(gone, coordinator=application).error_code == Code.NONE
+    first.session.wait(lambda view: view.lives == 2 and bool(view.target), PATIENT_S * 1_000)
+    with pytest.raises(Disconnected):
+        until(lambda: False, first)
+    assert story == [8, 0]
+    until(lambda: len(story) == 4, first)
+    assert story == [8, 0, 0, 8]
+
+
 def test_internal_topics_that_may_not_be_made_end_every_instance(bootstrap, application, lines):
     huge = {"name": f"{application}-huge-repartition", "partitions": 20_000}
     topology = [{"sources": [lines.name], "repartition_sinks": [huge["name"]]}, {"repartition_sources": [huge]}]

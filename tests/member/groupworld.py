@@ -49,6 +49,7 @@ class Actor:
     def __init__(self, name, machine):
         self.name, self.machine = name, machine
         self.uses = ()  # what the owner uses
+        self.runs = ()  # the tasks that it has said to run, if it is of Kafka Streams
         self.forgotten = False  # it was put out, and has come back under its id without having heard so
         self.seen = None  # the view that it is about to act upon
         self.flight = self.sent_at_ms = None
@@ -232,7 +233,8 @@ class GroupWorld:
 
     def puts_out(self, actor):
         """An administrator removes the member, which has not heard of it."""
-        request = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=actor.view.member_id),))
+        who = MemberIdentity(member_id=actor.view.member_id, group_instance_id=actor.machine.settings.instance_id)
+        request = LeaveGroupRequest(group_id="g", members=(who,))
         ticket = next(self.numbers)
         actor.forgotten = True
         self.perform(self.shard.step(Arrived(ticket, request, 5, Caller("admin", "host"), b""), self.now))

@@ -32,7 +32,7 @@ class StreamsWorld(GroupWorld):
         self.notes = []
         super().__init__(**(sizes or {"lines": 4}))
 
-    def starts(self, name, *, release="4.3", process=None, **settings):
+    def starts(self, name, *, release="4.3", process=None, instance_id=None, **settings):
         """An instance of that name; `process` says whose thread it is, if not one of its own."""
         machine = StreamsMember(
             StreamsSettings(
@@ -41,10 +41,17 @@ class StreamsWorld(GroupWorld):
                 release=known_release(release),
                 **settings,
             ),
-            ClassicSettings("g", (), session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS, metadata_interval_ms=2_000),
+            ClassicSettings(
+                "g",
+                (),
+                instance_id=instance_id,
+                session_timeout_ms=SESSION_MS,
+                rebalance_timeout_ms=REBALANCE_MS,
+                metadata_interval_ms=2_000,
+            ),
         )
         self.actors[name] = actor = Actor(name, machine)
-        self.tell(actor, Progress(self.has.get(name, {})))
+        self.tells(actor, ())
         self.tell(actor, Subscribe(self.topology.source_topics))
         return actor
 
@@ -72,11 +79,19 @@ class StreamsWorld(GroupWorld):
         return [topic for topic in self.topics() if topic.name in self.topology.source_topics]
 
     def adopts(self, actor):
+        """As a StreamsConsumer: what it lets go of it says before that to run no more, and what it takes up after that to run."""
+        is_ours = isinstance(actor.machine, StreamsMember)
+        if is_ours:
+            given = actor.machine.tasks().active
+            self.tells(actor, [task for task in actor.runs if task in given])
         super().adopts(actor)
-        if not isinstance(actor.machine, StreamsMember):
-            return
-        running = dict.fromkeys(actor.machine.tasks().active, RUNNING)
-        self.tell(actor, Progress(self.has.get(actor.name, {}) | running))
+        if is_ours:
+            self.tells(actor, actor.machine.tasks().active)
+
+    def tells(self, actor, runs):
+        actor.runs = tuple(runs)
+        sums = self.has.get(actor.name, {}) | dict.fromkeys(runs, RUNNING)
+        self.tell(actor, Progress(sums, actor.view.lives))
 
     def check(self):
         """As in every group; but a Streams member may be told to end."""

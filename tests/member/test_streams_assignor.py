@@ -16,6 +16,7 @@ from apportion.topics import TopicPartition
 
 LINES = topology_of([{"sources": ["lines"]}])
 HERE, THERE = HostInfo("here", 1), HostInfo("there", 2)
+RUNS = {TaskId(0, 1): RUNNING}
 TASK, PLACE = TaskId(0, 1), TopicPartition("lines", 1)
 
 
@@ -56,13 +57,18 @@ def test_what_was_given_are_the_tasks_of_that_generation():
     assert member.tasks == TaskShare(7, 11, {TASK: (PLACE,)}, {TaskId(0, 2): (TopicPartition("lines", 2),)}, hosts, {})
 
 
-def test_who_lost_its_place_has_no_tasks_and_runs_none_and_still_asks_what_it_asked():
+def test_what_ran_in_an_earlier_life_is_not_said_to_run():
+    lives = [1]
+    member = StreamsAssignor(StreamsSettings(LINES, b"p" * 16), lambda: lives[0])
+    member.offset_sums, member.told_in = RUNS | {TaskId(0, 2): 5}, 1
+    assert decode_subscription(member.user_data(("lines",))).offset_sums == RUNS | {TaskId(0, 2): 5}
+    lives[0] = 2
+    assert decode_subscription(member.user_data(("lines",))).offset_sums == {TaskId(0, 2): 5}
+
+
+def test_a_shutdown_is_asked_for_until_the_member_ends():
     member = assignor()
-    member.offset_sums = {TASK: RUNNING, TaskId(0, 2): 5}
-    hears(member)
     member.error = AssignorError.SHUTDOWN_REQUESTED
-    member.loses()
-    assert (member.tasks, member.offset_sums) == (TaskShare(), {TaskId(0, 2): 5})
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
     member.ends()
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.NONE

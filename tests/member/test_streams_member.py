@@ -79,13 +79,16 @@ def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_
     assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
 
 
-def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now():
+@pytest.mark.parametrize("instance_id", [None, "i"])
+def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now(instance_id):
     world = StreamsWorld()
+    every = dict.fromkeys([TaskId(1, number) for number in range(4)], 1_000_000)
     world.ends = {TopicPartition("g-counts-changelog", number): 1_000_000 for number in range(4)}
-    world.has = {"b": dict.fromkeys([TaskId(1, number) for number in range(4)], 1_000_000)}
-    first, second = world.starts("a"), world.starts("b")
+    world.has = {"a": every, "b": every}
+    first, second = world.starts("a", instance_id=instance_id), world.starts("b")
     world.settle()
-    assert len(tasks_of(world)["a"]) == 4
+    assert [len([task for task in tasks if task.startswith("1_")]) for tasks in tasks_of(world).values()] == [2, 2]
+    world.has = {}
     world.puts_out(first)
     for _ in range(80):
         world.run(second, adopts=True)
@@ -94,6 +97,18 @@ def test_one_that_was_put_out_does_not_say_to_run_what_others_run_now():
     world.settle()
     assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
     assert [task for task in tasks_of(world)["a"] if task.startswith("1_")] == []
+
+
+def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_lets_go():
+    world = StreamsWorld()
+    first, second = world.starts("a"), world.starts("b")
+    world.settle()
+    world.tell(first, ShutDown())
+    world.passes(5_000, quick=[first])
+    assert (first.failed, second.failed) == ("INVALID_REQUEST: an instance has asked all to shut down", None)
+    world.puts_out(second)
+    world.passes(10_000, quick=[])
+    assert second.failed == first.failed
 
 
 def test_without_the_ends_of_changelogs_everybody_keeps_what_it_has():

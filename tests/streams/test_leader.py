@@ -188,6 +188,20 @@ def test_without_ends_everybody_keeps_what_it_was_given_however_much_of_it_is_re
     assert {name: share.info.active for name, share in plan.shares.items()} == {"a": tasks(0, 1, 2, 3), "b": ()}
 
 
+def test_sticky_leaves_a_task_with_who_restores_it_though_another_has_more_of_it():
+    said = {
+        "a": told("a", owned=(0, 1), sums=dict.fromkeys(tasks(2, 3), 900_000)),
+        "b": told("b", owned=(2, 3), sums=dict.fromkeys(tasks(0, 1), 900_000)),
+    }
+    plan = leads(STATE, said, ends=ENDS, settings={"assignor": "sticky"})
+    assert {name: share.info.active for name, share in plan.shares.items()} == {"a": tasks(0, 1), "b": tasks(2, 3)}
+
+
+def test_two_that_cannot_be_read_and_claim_the_same_keep_nobody_busy():
+    plan = leads(LINES, {"a": told("a"), "b": Consumer(None, lines(0)), "c": Consumer(None, lines(0))})
+    assert plan.shares["a"] == Share(lines(1, 2, 3), AssignmentInfo(11, 11, tasks(1, 2, 3)))
+
+
 @pytest.mark.parametrize("sums", [{}, RESTORING])
 def test_what_one_thread_restores_another_of_its_process_is_no_standby_of(sums):
     said = {"a1": told("p", owned=range(4), sums=sums), "a2": told("p", sums=RESTORING)}

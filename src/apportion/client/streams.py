@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from apportion.client.consumer import Consumer, ConsumerRecord
 from apportion.client.streams_options import streams_options
+from apportion.errors import Refused
 from apportion.member.consumer import View
 from apportion.member.membership import Assignment, Progress, ShutDown
 from apportion.member.spans import Place
@@ -58,6 +59,8 @@ class StreamsConsumer(Consumer):
         self._seen: tuple[TaskShare, Assignment] = (self._given, ())
         self._task_of: dict[TopicPartition, TaskId] = {}
         self._running: tuple[TaskId, ...] = ()  # those that the owner has heard of, and so has restored
+        self._gone: list[TaskId] = []  # since the owner heard last
+        self._stirred = False  # there is something that the owner has not heard
         self._reported: dict[TaskId, int] = {}
         self._streams = StreamsSettings(
             topology=self.topology,
@@ -136,43 +139,56 @@ class StreamsConsumer(Consumer):
     def _follow(self) -> None:
         try:
             super()._follow()
-        finally:
-            if self._given is not self._seen[0] or self._told is not self._seen[1]:
-                self._seen = self._given, self._told
-                owned = dict.fromkeys(self.assignment)
-                active = {task: places for task, places in self._given.active.items() if all(place in owned for place in places)}
-                kept = {place: task for place, task in self._task_of.items() if place in owned}
-                self._task_of = kept | {place: task for task, places in active.items() for place in places}
-                self._share = replace(self._given, active=active)
+        except Refused:
             self._hand_over()
+            raise
+        self._hand_over()
 
     def _forget(self, gone: Iterable[Place]) -> None:
         """The group does not hear any more that this process runs what it has let go of; before it may give that to others."""
         super()._forget(gone)
         lost = {TopicPartition(place.topic, place.partition): None for place in gone}
-        active = {task: places for task, places in self._share.active.items() if not any(place in lost for place in places)}
-        self._share = replace(self._share, active=active)
-        self._running = tuple(task for task in self._running if task in active)
+        kept = {task: places for task, places in self._share.active.items() if not any(place in lost for place in places)}
+        self._gone += [task for task in self._share.active if task not in kept]
+        self._share = replace(self._share, active=kept)
+        self._running = tuple(task for task in self._running if task in kept)
+        self._stirred = True
         self._tell()
-
-    def _lose(self) -> None:
-        """The owner hears that it has no tasks, even if they have come back since: somebody else may have run them meanwhile."""
-        super()._lose()
-        self._share = TaskShare()
-        self._hand_over()
 
     def _hand_over(self) -> None:
-        """The owner has heard which tasks are its own; after that, the group may hear that it runs them."""
-        before, share = self._handed, self._share
-        if share is before:
+        """The owner has heard which tasks are its own; after that, the group may hear that it runs them.
+
+        A task that went and has come back is told as gone first: somebody else may have run it meanwhile.
+        """
+        if not self._stirred and self._given is self._seen[0] and self._told is self._seen[1]:
             return
-        if self._on_tasks is not None and (before.active, before.standby) != (share.active, share.standby):
-            self._on_tasks(share)
-        self._handed, self._running = share, tuple(share.active)
+        self._seen, self._stirred = (self._given, self._told), True
+        self._share = share = self._taken_up()
+        back = [task for task in self._gone if task in share.active and task in self._handed.active]
+        if back:
+            without = {task: places for task, places in share.active.items() if task not in back}
+            self._tell_owner(replace(share, active=without))
+        self._tell_owner(share)
+        self._gone, self._running, self._stirred = [], tuple(share.active), False
         self._tell()
 
+    def _taken_up(self) -> TaskShare:
+        """What was given and is wholly taken up, and what is not let go of yet."""
+        owned, given = dict.fromkeys(self.assignment), self._given
+        whole = {task: places for task, places in given.active.items() if all(place in owned for place in places)}
+        kept = {task: places for task, places in self._share.active.items() if all(place in owned for place in places)}
+        active = kept | whole
+        self._task_of = {place: task for task, places in active.items() for place in places}
+        return replace(given, active=active)
+
+    def _tell_owner(self, share: TaskShare) -> None:
+        before = self._handed
+        if self._on_tasks is not None and (before.active, before.standby) != (share.active, share.standby):
+            self._on_tasks(share)
+        self._handed = share
+
     def _tell(self) -> None:
-        self._session.report(Progress(self._reported | dict.fromkeys(self._running, RUNNING)))
+        self._session.report(Progress(self._reported | dict.fromkeys(self._running, RUNNING), self._life))
 
 
 def whole_tasks(places: Iterable[Place], given: TaskShare) -> tuple[Place, ...]:

@@ -126,6 +126,6 @@ class Assignor(Protocol):
         """The member has been given this, in that generation of its group (KIP-341). Called on every member.
 
         A `FollowUp` makes the member join again then, unless the group rebalances before. With a `Farewell` it holds nothing any
-        more, whatever it was given, and ends.
+        more, whatever it was given, and ends. Our members heed both; other clients, by way of the adapters, cannot.
         """
         return None

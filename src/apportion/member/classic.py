@@ -336,8 +336,8 @@ class ClassicMember:
 
     def _begin_life(self, number: int) -> None:
         """Nothing is left of what the member was; 0 for a number: it is none for now, and the life is not counted."""
-        before = self._standing
-        self._standing = Standing(self.settings, self._atlas, before.life + number, before.topics)
+        old = self._standing
+        self._standing = Standing(self.settings, self._atlas, old.life + number, old.topics, farewell=old.farewell)
 
     def _lost(self) -> Lost:
         return Lost(self._standing.life, self._standing.holding.owned)

@@ -121,10 +121,12 @@ class Progress:
     """The process of an owner in a Streams group has this of each task that it has anything of.
 
     offset_sums: the sum of the offsets of the task's changelogs up to which its state goes; RUNNING for a task that it runs, as its
-    state is complete; OFFSET_UNKNOWN where it has some state. The next JoinGroup tells the leader.
+    state is complete; OFFSET_UNKNOWN where it has some state. The next JoinGroup tells the leader. life: as in `Adopted`: what ran
+    in an earlier one runs no more.
     """
 
     offset_sums: Mapping[TaskId, int]
+    life: int
 
 
 @dataclass(slots=True, frozen=True)

@@ -35,17 +35,26 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 class Standing:
     """One life of a member. topics: what its owner wants. rejoins: why a new generation is wanted; None if it is not.
 
-    follow_up: when one will be wanted, as this one's assignor said; None: it did not.
+    follow_up: when one will be wanted, as this one's assignor said; None: it did not. farewell: what the member is to end with, in
+    this life or, where it loses that before its owner has let go, in the next.
     """
 
-    def __init__(self, settings: ClassicSettings, atlas: Atlas, life: int, topics: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        settings: ClassicSettings,
+        atlas: Atlas,
+        life: int,
+        topics: tuple[str, ...],
+        *,
+        farewell: Farewell | None = None,
+    ) -> None:
         self.life = life
         self.topics = topics
         self.generation = Generation()
         self.holding = Holding()
         self.rejoins: str | None = None
         self.follow_up: FollowUp | None = None
-        self._farewell: Farewell | None = None
+        self.farewell = farewell
         self._inquiry: Inquiry | None = None
         self._settings = settings
         self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
@@ -119,10 +128,12 @@ class Standing:
     # a generation
 
     def request(self, state: State, member_id: str) -> Request:
-        """What the member says in that state."""
+        """What the member says in that state. Refused with the farewell where it would join once more."""
         if state is State.LEAVING:
             return leave_request(self._settings, member_id)
         if state is State.JOINING:
+            if self.farewell is not None:
+                raise Refused(*self.farewell)
             return self._join(member_id)
         say = sync_request if self.may_sync else heartbeat_request
         return say(self._settings, member_id, self.generation)
@@ -234,7 +245,7 @@ class Standing:
         wish = asked(assignor, lambda: assignor.on_assignment(given, generation.number))
         self.follow_up = wish if isinstance(wish, FollowUp) else None
         if isinstance(wish, Farewell):
-            self._farewell, self._share, self.rejoins = wish, Given(), wish.why
+            self.farewell, self._share, self.rejoins = wish, Given(), wish.why
         offers = self._hold_what_was_meant()
         if self.follow_up is not None and self.follow_up.at_ms == 0:
             self.follow_up_now()
@@ -299,15 +310,15 @@ class Standing:
 
         Refused with the farewell, if there is one, of a member that has nothing any more.
         """
-        if self._farewell is not None and not self.holding.owned:
-            raise Refused(*self._farewell)
+        if self.farewell is not None and not self.holding.owned:
+            raise Refused(*self.farewell)
         return self.holding.keep(self.life, self._may_keep)
 
     @property
     def is_ready(self) -> bool:
         """Whether the owner uses nothing that it must not use while the member joins again."""
         held = self.holding
-        if self._farewell is not None:
+        if self.farewell is not None:
             return False
         if self._settings.lets_go_first and minus(held.owned, held.target or ()):
             return False

@@ -24,7 +24,7 @@ class StreamsMember:
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
         """classic: all but its assignors, which are this member's own."""
-        self._assignor = StreamsAssignor(settings)
+        self._assignor = StreamsAssignor(settings, lambda: self._member.view().lives)
         self._member = ClassicMember(replace(classic, assignors=(self._assignor,), lets_go_first=True))
         self.settings = self._member.settings
 
@@ -49,8 +49,8 @@ class StreamsMember:
         """The actions that `event` causes, in order."""
         assignor = self._assignor
         match event:
-            case Progress(offset_sums):
-                assignor.offset_sums = offset_sums
+            case Progress(offset_sums, life):
+                assignor.offset_sums, assignor.told_in = offset_sums, life
                 return []
             case ShutDown() if assignor.used < SHUTDOWN_SINCE:
                 why = f"the group speaks metadata version {assignor.used}, in which nobody can ask all instances to shut down"
@@ -61,7 +61,7 @@ class StreamsMember:
         assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
         if any(isinstance(action, Lost | Left) for action in actions):
-            assignor.loses()
+            assignor.tasks = TaskShare()
         if any(isinstance(action, Failed | Left) for action in actions):
             assignor.ends()
         notes, assignor.notes = assignor.notes, []

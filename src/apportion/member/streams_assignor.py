@@ -5,7 +5,7 @@ the group speaks, what the process has of each task, and what was given last. Wh
 gets what `streams/leader.py`.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,18 +76,24 @@ class TaskShare:
 
 
 class StreamsAssignor:
-    """One consumer's assignor; see the module. `wall_ms` is the time of the step under way, `offset_sums` what its process has."""
+    """One consumer's assignor; see the module.
+
+    wall_ms: the time of the step under way. offset_sums: what its process has, as told in the life `told_in` of the member.
+    """
 
     name = NAME
 
-    def __init__(self, settings: StreamsSettings) -> None:
+    def __init__(self, settings: StreamsSettings, life: Callable[[], int] = lambda: 0) -> None:
+        """life: says in which of its lives the member is."""
         self.settings = settings
+        self._life = life
         self.rebalances: tuple[Rebalance, ...] = (
             (Rebalance.EAGER,) if is_eager(settings.release, settings.upgrade_from) else (Rebalance.COOPERATIVE, Rebalance.EAGER)
         )
         self.member_id = ""
         self.wall_ms = 0
         self.offset_sums: Mapping[TaskId, int] = {}
+        self.told_in = 0
         self.used = spoken_version(settings.release, settings.upgrade_from)
         self.error = AssignorError.NONE
         self.tasks = TaskShare()
@@ -96,11 +102,6 @@ class StreamsAssignor:
         self._unique = 0
         self._told_host = False  # it has joined again for its endpoint, which is still not known
         self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
-
-    def loses(self) -> None:
-        """What was given is gone, and runs here no more."""
-        self.tasks = TaskShare()
-        self.offset_sums = {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
 
     def ends(self) -> None:
         """The membership is over: what was asked of the group is forgotten."""
@@ -131,8 +132,12 @@ class StreamsAssignor:
         )
 
     def _sums(self) -> Mapping[TaskId, int]:
-        """What the process has of tasks. Cooperative members of 2.4 and 2.5 say what they run by what they own alone."""
-        if self.settings.release.metadata >= SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances:
+        """What the process has of tasks; of what ran in an earlier life of the member it has nothing that is known.
+
+        Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
+        """
+        may_say = self.settings.release.metadata >= SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
+        if may_say and self.told_in == self._life():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
 
@@ -180,7 +185,8 @@ class StreamsAssignor:
         A farewell if the leader says that there is no assignment; Refused if it says what cannot be.
         """
         if not given.user_data:
-            why = "the group hands out partitions and no tasks: it is none of Kafka Streams, but of ordinary consumers"
+            told = "the group hands out partitions and no tasks: it is none of Kafka Streams, but of ordinary consumers"
+            why = told if given.partitions else "the group's leader has no word for this member"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
             info = decode_assignment(given.user_data, latest=self.settings.release.metadata)

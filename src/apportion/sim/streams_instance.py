@@ -149,7 +149,7 @@ class Instance(Application):
     def tell(self, event: Any) -> None:
         """As every application; the member knows what its process has at this moment."""
         assert isinstance(self.member, StreamsMember)
-        self.member.step(Progress(self._progress()), self.now())
+        self.member.step(Progress(self._progress(), self.active_in), self.now())
         super().tell(event)
         self.looks_on(self)
 

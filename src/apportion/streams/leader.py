@@ -94,7 +94,7 @@ def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wal
     tasks = task_arrays(numbers, np.zeros(len(numbers.tasks), np.int64) if end is None else end)
     crew = crew_of(processes, present, numbers, tasks.end)
     shares = TASK_ASSIGNORS["fallback" if end is None else mine.assignor](tasks, crew, mine.policy)
-    told = _told(_Group(processes, present, numbers, tasks, crew, _owners(said, numbers)), shares, ruling)
+    told = _told(_Group(processes, present, numbers, tasks, crew, _owners(said, present, numbers)), shares, ruling)
     if shares.probes:
         _probe(told, processes, mine, wall_ms)
     return Plan(told | empty, ruling.unfinished, notes)
@@ -185,13 +185,16 @@ class _Holder(NamedTuple):
         return self.owners.get(task, self.member) != self.member
 
 
-def _owners(said: Mapping[str, Consumer], numbers: Numbers) -> dict[int, str]:
-    """Who holds each task that somebody holds, whether or not he can be given anything."""
+def _owners(said: Mapping[str, Consumer], present: Mapping[str, Consumer], numbers: Numbers) -> dict[int, str]:
+    """Who holds each task that somebody holds, whether or not he can be given anything; SEVERAL if one of several can be."""
     owners: dict[int, str] = {}
     for member, consumer in sorted(said.items()):
         for place in consumer.owned:
             task = numbers.of_partition.get(place)
-            if task is not None and owners.setdefault(task, member) != member:
+            if task is None:
+                continue
+            before = owners.setdefault(task, member)
+            if before != member and (member in present or before in present):
                 owners[task] = SEVERAL
     return owners
 
