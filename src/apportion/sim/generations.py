@@ -68,8 +68,11 @@ class Generations:
     def answers(self, request: Any, body: Any, asked_ms: int) -> None:
         """The broker lets an answer go: the member's session began anew when it asked, if not later.
 
-        A SyncGroup that comes while the group prepares a rebalance does not count, in Kafka neither.
+        Not by a SyncGroup that comes while the group prepares a rebalance, nor by a JoinGroup that is answered at once because it
+        brings no news; in Kafka neither. Those that waited for their generation begin anew with it.
         """
+        if type(request) is JoinGroupRequest:
+            return
         if body.error_code == Code.NONE or (body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest):
             member_id = request.member_id or body.member_id
             self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), asked_ms)
