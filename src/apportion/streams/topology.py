@@ -188,19 +188,17 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
     for number, part in parts.items():
         _check_part(number, part)
         for name in part.reads:
-            if read_by.setdefault(name, number) != number or part.reads.count(name) > 1:
-                others = (
-                    f"by subtopology {number} twice"
-                    if read_by[name] == number
-                    else f"by subtopologies {read_by[name]} and {number}"
-                )
-                raise TopologyRefused(f"topic {name} is read {others}: once is enough, and who reads the same is one subtopology")
+            if (before := read_by.get(name)) is not None:
+                whom = f"by subtopology {number} twice" if before == number else f"by subtopologies {before} and {number}"
+                raise TopologyRefused(f"topic {name} is read {whom}: once is enough, and who reads the same is one subtopology")
+            read_by[name] = number
         for name, partitions, _ in part.changelogs:
-            if logged_by.setdefault(name, number) != number or [topic.name for topic in part.changelogs].count(name) > 1:
+            if name in logged_by:
                 raise TopologyRefused(f"subtopologies {logged_by[name]} and {number} have changelog {name}: each store has its own")
             if partitions:
                 why = f"changelog {name} has a partition for each task of its subtopology, and not {partitions}: leave that out"
                 raise TopologyRefused(why)
+            logged_by[name] = number
     repartitioned = {topic.name for part in parts.values() for topic in part.repartition_sources}
     for number, part in sorted(parts.items()):
         for sink in part.repartition_sinks:
