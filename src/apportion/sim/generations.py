@@ -74,8 +74,7 @@ class Generations:
         if type(request) is JoinGroupRequest:
             return
         if body.error_code == Code.NONE or (body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest):
-            member_id = request.member_id or body.member_id
-            self._heard_at[member_id] = max(self._heard_at.get(member_id, 0), asked_ms)
+            self._heard_at[request.member_id] = max(self._heard_at.get(request.member_id, 0), asked_ms)
         if type(request) is SyncGroupRequest and body.error_code == Code.NONE:
             self._shown[request.group_id] = max(self._shown.get(request.group_id, 0), request.generation_id)
 
