@@ -25,11 +25,13 @@ NAME = "stream"
 NEWEST_RELEASE = "4.3"
 
 ENDS = {
-    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Code.UNKNOWN_TOPIC_OR_PARTITION,
-    AssignorError.ASSIGNMENT_ERROR: Code.INVALID_REQUEST,
-    AssignorError.SHUTDOWN_REQUESTED: Code.INVALID_REQUEST,
+    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Farewell(
+        Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing, of {sources}: make them, and start again"
+    ),
+    AssignorError.ASSIGNMENT_ERROR: Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
+    AssignorError.SHUTDOWN_REQUESTED: Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down"),
 }
-"""The errors of an assignment that end the member that hears them."""
+"""The errors of an assignment that end the member that hears them, and with what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,9 @@ class StreamsAssignor:
             why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.metadata}"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         if info.error in ENDS:
-            return self._farewell(AssignorError(info.error))
+            code, why = ENDS[AssignorError(info.error)]
+            self.tasks = TaskShare()
+            return Farewell(code, why.format(sources=", ".join(self.settings.topology.external)))
         release, heard = self.settings.release, Spoken(info.used, info.supported)
         step = take_up(self._said, heard, release, self._leads_unfinished)
         self.used = step.used
@@ -211,16 +215,6 @@ class StreamsAssignor:
             return None
         why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
         return FollowUp(info.next_rebalance_ms, why)
-
-    def _farewell(self, error: AssignorError) -> Farewell:
-        sources = ", ".join(self.settings.topology.external)
-        why = {
-            AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: f"source topics are missing, of {sources}: make them, and start again",
-            AssignorError.ASSIGNMENT_ERROR: "the leader could not assign tasks; its log says why",
-            AssignorError.SHUTDOWN_REQUESTED: "an instance has asked all to shut down",
-        }
-        self.tasks = TaskShare()
-        return Farewell(ENDS[error], why[error])
 
     def _is_missing(self, info: AssignmentInfo) -> bool:
         """Whether the group does not know where this process answers queries, and was not told so by this rebalance."""
