@@ -1,5 +1,6 @@
 """Bytes on a socket: right ones, wrong ones, too many, and peers that do not read."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -14,7 +15,9 @@ from contextlib import ExitStack
 import pytest
 
 from apportion.errors import Code
+from apportion.node.settings import BrokerSettings
 from apportion.server.embedded import EmbeddedBroker
+from apportion.server.server import Server, loop_factory
 from apportion.store.disk import DiskError
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.api_versions import ApiVersionsRequest
@@ -289,6 +292,36 @@ def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_pat
     offsets = sorted(answer.base_offset for answer in answers)
     assert offsets == sorted(set(offsets))
     assert offsets[-1] < end
+
+
+def test_who_is_accepted_while_the_broker_ends_is_closed_and_not_left_open(tmp_path):
+    async def ended_while_accepting():
+        server = Server(BrokerSettings.of({"listeners": "127.0.0.1:0"}), tmp_path)
+        address = await server.start()
+        serving = asyncio.create_task(server.run_until_ended())
+        await asyncio.sleep(0)
+        peer = socket.create_connection(address, timeout=10)
+        server.end()  # the loop accepts, and ends the broker, in its next pass
+        await serving
+        return peer
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner, runner.run(ended_while_accepting()) as peer:
+        assert peer.recv(1) == b""
+
+
+def test_a_peer_that_does_not_read_does_not_keep_a_broker_from_ending():
+    broker = EmbeddedBroker(num_partitions=1)
+    with Peer(broker.bootstrap) as peer:
+        peer.ask(CreateTopicsRequest(topics=(CreatableTopic(name="wide", num_partitions=5000, replication_factor=1),)), 7)
+        peer.answer(CreateTopicsRequest, 7)
+        request = encode_request(MetadataRequest(topics=(MetadataRequestTopic(name="wide"),)), 12, 1, "test")
+        for _ in range(100):  # 100 answers are more than what lies between the two takes
+            peer.send(request)
+        assert peer.socket.recv(1)
+        ending = threading.Thread(target=broker.close, daemon=True)
+        ending.start()
+        ending.join(30)
+        assert not ending.is_alive()
 
 
 def test_more_clients_are_served_than_a_shell_would_grant_files(tmp_path):

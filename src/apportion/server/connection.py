@@ -171,6 +171,10 @@ class Connection(asyncio.Protocol):
         """What is answered goes out; the connection closes after it."""
         self._transport.close()
 
+    def abort(self) -> None:
+        """The connection closes now; what the peer has not read is lost."""
+        self._transport.abort()
+
     def _has_room(self, size_bytes: int) -> bool:
         settings = self._desk.settings
         if not self._peer_reads or len(self._slots) >= settings.apportion_connection_max_inflight_requests:

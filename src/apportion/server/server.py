@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ LOG = logging.getLogger("apportion.server")
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FRESH_BYTES = 16
 BACKLOG = 1024  # connections that may wait to be accepted
+PARTING_SECONDS = 2  # how long a stopping broker waits for peers to read what they were answered
 
 
 class Server:
@@ -37,6 +38,8 @@ class Server:
         self._random_at = 0
         self._listener: asyncio.Server | None = None
         self._stopping = asyncio.Event()
+        self._alone = asyncio.Event()  # no connection is open
+        self._alone.set()
         self._failure: Exception | None = None
         self._driver: LoopDriver
 
@@ -71,9 +74,13 @@ class Server:
             raise self._failure
 
     async def stop(self) -> None:
-        """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free."""
+        """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free.
+
+        What a peer was answered has reached it, unless it does not read for PARTING_SECONDS.
+        """
         if self._listener is not None:
             self._listener.close()
+        await asyncio.sleep(0)  # who was accepted in this very pass of the loop opens its connection now, before it can be closed
         for connection in self._connections:
             connection.finish()  # or a busy client would keep the disk busy for ever
         await self._driver.idle()
@@ -81,10 +88,12 @@ class Server:
             connection.hang_up()
         await self._driver.stop()
         self._disk.close()
+        await self._part()
 
     def opened(self, connection: Connection) -> bool:
         """See Desk."""
         self._connections[connection] = None
+        self._alone.clear()
         return len(self._connections) <= self.settings.max_connections
 
     def ask(self, connection: Connection, slot: Slot, request: Any, caller: Caller) -> Ticket:
@@ -98,12 +107,22 @@ class Server:
     def closed(self, connection: Connection, tickets: tuple[Ticket, ...], why: str | None) -> None:
         """See Desk."""
         self._connections.pop(connection, None)
+        if not self._connections:
+            self._alone.set()
         if why:
             LOG.warning("closed the connection of %s: %s", connection.peer, why)
         if tickets:
             for ticket in tickets:
                 self._waiting.pop(ticket, None)
             self._driver.post(Gone(tickets))
+
+    async def _part(self) -> None:
+        """No connection is left: a loop that ends under an open one cannot close it any more."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._alone.wait(), PARTING_SECONDS)
+        for connection in list(self._connections):
+            connection.abort()
+        await self._alone.wait()
 
     def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
         """The node is as the disk says, and everything that it could tell of is durable."""
