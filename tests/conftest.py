@@ -4,9 +4,10 @@ import os
 from typing import NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("house", deadline=None)  # how long an example takes says how busy the machine is
+# how long an example takes, or takes to be drawn, says how busy the machine is
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 
