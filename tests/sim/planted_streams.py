@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.member import leader as any_leader
-from apportion.sim import streams_instance
+from apportion.sim import streams_thread
 from apportion.sim.rehearsal import Rehearsal
 from apportion.streams import leader, probing
 from apportion.streams.crew import Crew, Policy, Shares, Tasks
@@ -41,6 +41,22 @@ def everybody_triggers(sent, heard, latest, leads_unfinished):
 def copies_beside_the_original(consumers, work):
     roles = spread(consumers, work)
     return {member: Roles(each.active, (*each.standby, *each.active)) for member, each in roles.items()}
+
+
+def gives_what_another_thread_holds(self, task):
+    owner = self.owners.get(task, self.member)
+    return owner != self.member and owner.split("-")[0] != self.member.split("-")[0]
+
+
+def moves_on_to_the_next_thread(consumers, work):
+    roles = spread(consumers, work._replace(had={}))
+    return dict(zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True))
+
+
+def copies_in_the_next_thread(consumers, work):
+    roles = spread(consumers, work)
+    after = dict(zip(consumers, (*consumers[1:], consumers[0]), strict=True))
+    return {member: Roles(each.active, (*each.standby, *roles[after[member]].active)) for member, each in roles.items()}
 
 
 def warms_up_without_limit(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
@@ -118,6 +134,24 @@ PLANTED = (
         ((leader, "spread", copies_beside_the_original),),
     ),
     PlantedInStreams(
+        "withheld-from-threads",
+        "it stays in the process, whose threads know of each other",
+        "one-active",
+        (
+            (leader._Holder, "waits_for", gives_what_another_thread_holds),
+            (leader, "spread", moves_on_to_the_next_thread),
+            (any_leader, "check_cooperative", checks_nothing),
+        ),
+        {"threads": 2},
+    ),
+    PlantedInStreams(
+        "one-role-in-a-process",
+        "the other thread of a process is somebody else",
+        "one-role",
+        ((leader, "spread", copies_in_the_next_thread),),
+        {"threads": 2},
+    ),
+    PlantedInStreams(
         "few-warmups",
         "the sooner all are warm the better",
         "few-warmups",
@@ -134,7 +168,7 @@ PLANTED = (
         "always-served",
         "a task may finish whatever it has begun",
         "always-served",
-        ((streams_instance, "LETS_GO_MS", 60_000),),
+        ((streams_thread, "LETS_GO_MS", 60_000),),
         {"from_": "1.1", "to": "2.0"},
     ),
 )

@@ -76,6 +76,26 @@ def test_every_law_holds_in_an_upgrade_under_faults(seed):
     assert (rehearsed.broken, rehearsed.died) == (None, {})
 
 
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("seed", range(15))
+def test_every_law_holds_where_instances_have_threads_that_die_one_by_one(seed, threads):
+    rehearsed = rehearse(drawn(seed, threads=threads))
+    assert (rehearsed.broken, rehearsed.died) == (None, {})
+
+
+def test_an_instance_is_bounced_with_all_its_threads():
+    rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=2, threads=3))
+    assert rehearsed.held
+    assert [step.stopped for step in rehearsed.steps] == [6, 6]
+    assert {point.instance for point in rehearsed.points} == {"app1", "app2"}
+    assert [point.tasks for point in rehearsed.points][-1] == 6
+
+
+def test_a_leader_of_before_that_is_bounced_alone_takes_all_its_threads_with_it():
+    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"))
+    assert (sorted(rehearsed.died), rehearsed.broken) == (["app1"], None)
+
+
 @pytest.mark.parametrize(
     ("sizes", "why"),
     [
@@ -84,6 +104,7 @@ def test_every_law_holds_in_an_upgrade_under_faults(seed):
         ({"from_": "2.4", "to": "4.0", "leader": 7}, "leader must be a number from 1 to 6, not 7"),
         ({"from_": "2.4", "to": "4.0", "crash_at": 7}, "crash_at must be a number from 1 to 6, not 7"),
         ({"from_": "2.4", "to": "4.0", "victim": "disk"}, "there is no victim 'disk'; there are instance, leader, broker"),
+        ({"from_": "2.4", "to": "4.0", "threads": 11}, "threads must be a number from 1 to 10, not 11"),
         ({"from_": "2.4", "to": "4.0", "instances": 0}, "instances must be a number from 1 to 100, not 0"),
     ],
 )

@@ -278,7 +278,8 @@ def _releases(begun: str) -> list[str]:
 def streams_rehearse(
     from_: Annotated[str | None, typer.Option("--from", metavar="RELEASE", help=FROM_HELP, autocompletion=_releases)] = None,
     to: Annotated[str | None, typer.Option(metavar="RELEASE", help=TO_HELP, autocompletion=_releases)] = None,
-    instances: Annotated[int, typer.Option(help="Instances, 1 to 100, with one stream thread each.")] = 6,
+    instances: Annotated[int, typer.Option(help="Instances, 1 to 100.")] = 6,
+    threads: Annotated[int, typer.Option(help="num.stream.threads, 1 to 10: so many members has each instance.")] = 1,
     partitions: Annotated[int, typer.Option(help="Partitions of what is read, 1 to 1,000; there are two tasks for each.")] = 6,
     standbys: Annotated[int, typer.Option(help="num.standby.replicas.")] = 0,
     leader: Annotated[str, typer.Option(metavar="WHEN", help=LEADER_HELP, rich_help_panel=STEPS)] = "last",
@@ -322,6 +323,7 @@ def streams_rehearse(
         "instances": instances,
         "partitions": partitions,
         "standbys": standbys,
+        "threads": threads,
         "leader": leader,
         "crash_at": crash_at,
         "victim": victim,

@@ -220,6 +220,7 @@ def as_json(rehearsed: Rehearsed) -> dict[str, Any]:
         "broken": rehearsed.broken and rehearsed.broken._asdict(),
         "world": {
             "instances": rehearsal.instances,
+            "threads": rehearsal.threads,
             "partitions": rehearsal.partitions,
             "standbys": rehearsal.standbys,
             "leader": rehearsal.leader,

@@ -39,10 +39,10 @@ class RehearsalRefused(ValueError):
 class Rehearsal:
     """What is played. Values that cannot be are refused (RehearsalRefused).
 
-    leader: when the group's leader is bounced: "first", "middle", "last", or as the N-th; who leads is asked when a bounce begins.
-    crash_at: at that step, counted through all bounces, `victim` dies while the step's instance is away. bounces: so many, right
-    or wrong; None: as many as are needed. away_ms: how long an instance needs to come back. session_ms: None: as the releases'
-    consumers have it. probing_ms: probing.rebalance.interval.ms.
+    threads: num.stream.threads. leader: when the group's leader is bounced: "first", "middle", "last", or as the N-th; who leads is
+    asked when a bounce begins. crash_at: at that step, counted through all bounces, `victim` dies while the step's instance is
+    away. bounces: so many, right or wrong; None: as many as are needed. away_ms: how long an instance needs to come back.
+    session_ms: None: as the releases' consumers have it. probing_ms: probing.rebalance.interval.ms.
     """
 
     from_: str
@@ -50,6 +50,7 @@ class Rehearsal:
     instances: int = 6
     partitions: int = 6
     standbys: int = 0
+    threads: int = 1
     leader: str | int = "last"
     crash_at: int | None = None
     victim: str = "instance"
@@ -69,6 +70,7 @@ class Rehearsal:
             ("instances", self.instances, 1, 100),
             ("partitions", self.partitions, 1, 1_000),
             ("standbys", self.standbys, 0, 100),
+            ("threads", self.threads, 1, 10),
             ("crash_at", 1 if self.crash_at is None else self.crash_at, 1, steps),
             ("leader", 1 if self.leader in LEADERS else self.leader, 1, self.instances),
             ("away_ms", self.away_ms, 1, 600_000),
@@ -97,7 +99,7 @@ class Rehearsal:
         session = self.session_ms or min(session_ms(self.from_), session_ms(self.to))
         return Scenario(
             seed=self.seed,
-            workers=self.instances,
+            workers=self.instances * self.threads,
             readers=0,
             topics=1,
             partitions=self.partitions,
@@ -187,8 +189,8 @@ UPGRADES = (
 )
 
 
-def drawn(seed: int, kinds: Sequence[str] = FAULTS) -> Rehearsal:
-    """The upgrade of that seed, in a world with faults of these kinds."""
+def drawn(seed: int, kinds: Sequence[str] = FAULTS, threads: int = 1) -> Rehearsal:
+    """The upgrade of that seed, in a world with faults of these kinds, each of which befalls a thread or the broker."""
     dice = Random(f"{seed} rehearsal")
     from_, to = dice.choice(UPGRADES)
     plain = Rehearsal(
@@ -197,6 +199,7 @@ def drawn(seed: int, kinds: Sequence[str] = FAULTS) -> Rehearsal:
         instances=dice.randint(2, 5),
         partitions=dice.randint(1, 6),
         standbys=dice.choice((0, 0, 1, 2)),
+        threads=threads,
         leader=dice.choice(LEADERS),
         seed=seed,
         away_ms=dice.choice((500, 3_000, 15_000)),
@@ -220,7 +223,9 @@ def rehearse(
     """What becomes of that upgrade. told: hears of each step when it has ended."""
     world = World(rehearsal.scenario, chronicle)
     policy = Policy(standbys=rehearsal.standbys, acceptable_lag=ACCEPTABLE_LAG)
-    stage = StreamsStage(world, Bounce(known_release(rehearsal.from_)), policy, rehearsal.probing_ms)
+    first = Bounce(known_release(rehearsal.from_))
+    instances = [Instance(f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
+    stage = StreamsStage(world, instances, policy, rehearsal.probing_ms)
     player = _Player(rehearsal, stage, told)
     broken = None
     try:
@@ -286,8 +291,9 @@ class _Player:
         rebalances, known, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
         world.say("world", f"step {number}: {instance.name} comes back as {bounce}")
         instance.next_as = bounce
-        instance.hear(instance.life, instance.close)
-        stage.begins_again(instance, self.rehearsal.away_ms)
+        for thread in instance.threads:
+            thread.hear(thread.life, thread.close)
+            stage.begins_again(thread, self.rehearsal.away_ms)
         crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
         rests_since_ms = self._passes() if self.rehearsal.faults else self._settle()
         after, gaps = stage.owners(), stage.gaps[known:]
@@ -331,8 +337,9 @@ class _Player:
             return ""
         victim = leader if self.rehearsal.victim == "leader" and leader in live else live[0]
         assert victim is not None
-        victim.die(says_goodbye=False)
-        stage.begins_again(victim, away_ms)
+        for thread in victim.threads:
+            thread.die(says_goodbye=False)
+            stage.begins_again(thread, away_ms)
         return victim.name
 
     def _passes(self) -> int:
@@ -349,7 +356,7 @@ class _Player:
             if since_ms is None and world.now_ms >= until_ms:
                 raise LawBroken("converges", f"the group has not settled within {self.rehearsal.bound_ms} ms.")
             world.run(world.now_us + SLICE_US)
-            here = all(each.is_up or each.died_of for each in stage.instances)
+            here = all(each.is_up or each.home.died_of for each in stage.threads)
             since_ms = (since_ms or world.now_ms) if here and stage.is_at_rest() else None
         stage.check_rest()
         return since_ms

@@ -115,4 +115,4 @@ class Stage:
             if isinstance(each, Worker):
                 each.limit = None
             if not each.is_up:
-                each.begin()
+                self._begins(each, each.life)

@@ -1,328 +1,67 @@
-"""One instance of a Kafka Streams application as a process: a real Streams member, and the state that its tasks keep on a disk.
+"""One instance of a Kafka Streams application: stream threads in one process, and the state that they keep on one disk."""
 
-Its work is the least that a group can see of word count: the active task of a store writes to its changelog, everybody else who has
-some of the state reads after it. It closes as Kafka Streams does: without a word to the group, which waits for its session to end.
-"""
+from typing import TYPE_CHECKING
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from apportion.errors import Code, Refused
-from apportion.member.generation import ClassicSettings
-from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
-from apportion.member.plan import LATEST
-from apportion.member.reactions import Reaction, reaction
-from apportion.member.spans import Place
-from apportion.member.streams import StreamsMember
-from apportion.member.streams_assignor import StreamsSettings, TaskShare
-from apportion.sim.application import LOOKS_EVERY_MS, Application, has_news
-from apportion.sim.client import REQUEST_TIMEOUT_MS
-from apportion.sim.network import Line
-from apportion.sim.questions import News, NoAnswer, Pause, Request, offsets_at, topics_of
-from apportion.sim.scenario import Scenario
-from apportion.sim.world import EPOCH_MS, Story, Telling
-from apportion.streams.plain import topology_of
-from apportion.streams.questions import EndOffsets, MakeTopics
-from apportion.streams.releases import LEAVES_ON_CLOSE, Release
+from apportion.streams.releases import LEAVES_ON_CLOSE
 from apportion.streams.upgrades import Bounce
-from apportion.streams.words import RUNNING, TaskId
-from apportion.topics import TopicId
-from apportion.wire.batch import encode_batch
-from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.streams.words import TaskId
 
-SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
-WORD_COUNT = topology_of(
-    [
-        {"sources": [SOURCE], "repartition_sinks": [WORDS]},
-        {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
-    ]
-)
-"""What is played: lines are split into words by one subtopology, and counted by another that keeps a store."""
-
-SPLITS, COUNTER = 0, 1  # the subtopologies
-CREATE, PRODUCE = 7, 12  # the versions that are spoken
-STEPS_UP = "all understand version"  # how `streams/probing.py` says why a member joins again in a newer version
-WARMS_UP = 8  # the metadata version of 2.6
-WRITES = 20  # records of a changelog at once
-READS = 200  # records at once of whoever reads after it
-WORKS_EVERY_MS = 2_000
-RECORDS = encode_batch([(None, b"count", ())] * WRITES, timestamp_ms=EPOCH_MS)
-CHECKPOINTED = 0.2  # so often, after some work, the disk has the whole state
-LETS_GO_MS = 200  # a task is finished and committed in about that time before it is given up
-PATIENCE_MS = 10_000
+if TYPE_CHECKING:
+    from apportion.sim.streams_thread import StreamThread
 
 
-class Instance(Application):
-    """One instance. `now_as` is what it runs as, `next_as` what its next process will; `disk` outlives its processes.
+class Instance:
+    """One instance. `now_as` is what its process runs as, `next_as` what its next one will.
 
-    state: of each task that it has a store of: the offset in the changelog up to which the store goes. died_of: why its member
-    could not go on; "" while it can. It stays dead then, until somebody starts it again.
+    disk, state: of each task that it has a store of: the offset in the changelog up to which the store goes, as the next process
+    will find it and as this one has it. died_of: why its member could not go on; "" while it can. It stays dead then, until
+    somebody starts it again.
     """
 
-    group = "wordcount"
-    now_as: Bounce
-    next_as: Bounce
-    settings: Mapping[str, Any]
-    triggers: Callable[["Instance", str], None]
-
-    def plays(self, first: Bounce, looks_on: Callable[["Instance"], None], **settings: Any) -> None:
-        """It begins as `first`. looks_on: is told when its tasks may have changed. settings: further fields of StreamsSettings."""
-        self.looks_on = looks_on
+    def __init__(self, name: str, first: Bounce) -> None:
+        self.name = name
         self.now_as = self.next_as = first
-        self.settings = settings
-        self.topics = WORD_COUNT.source_topics
+        self.threads: list[StreamThread] = []
         self.disk: dict[TaskId, int] = {}
         self.state: dict[TaskId, int] = {}
         self.died_of = ""
-        self.leads = False  # the generation that it joined last
-        self.active: dict[TaskId, None] = {}
-        self.active_in = 0  # the life of its member in which it was given these
-        self.restoring: dict[TaskId, None] = {}
 
     @property
-    def share(self) -> TaskShare:
-        """The tasks that its member was given last."""
-        assert isinstance(self.member, StreamsMember)
-        return self.member.tasks()
+    def is_up(self) -> bool:
+        """Its process lives, with one thread at least."""
+        return any(each.is_up for each in self.threads)
 
     @property
-    def speaks_classic(self) -> bool:
-        """Streams groups of this kind are classic groups."""
-        return True
+    def is_closing(self) -> bool:
+        """Its next process runs as something else, and has to wait until the last thread of this one has ended."""
+        return self.now_as != self.next_as and self.is_up
 
     @property
-    def _accent(self) -> str:
-        return f" ({self.next_as})"
+    def version(self) -> int:
+        """The newest metadata version that an assignment of its threads is in; -1 without one."""
+        return max((each.share.used for each in self.threads if each.is_up), default=-1)
 
-    def subscribe(self, topics: tuple[str, ...]) -> None:
-        """What it reads follows from its topology."""
+    @property
+    def active(self) -> int:
+        """How many tasks it runs."""
+        return sum(len(each.active) for each in self.threads)
+
+    @property
+    def leaves_on_close(self) -> bool:
+        """It tells the group when it is closed, as only the oldest releases do."""
+        return self.now_as.release.name in LEAVES_ON_CLOSE
 
     def begin(self) -> None:
         """A new process lives, with what the disk has."""
-        self.now_as, self.died_of = self.next_as, ""
-        self.state, self.active, self.restoring = dict(self.disk), {}, {}
-        self._asks: Line | None = None
-        super().begin()
+        self.now_as, self.died_of, self.state = self.next_as, "", dict(self.disk)
 
-    def ends(self) -> None:
-        """See Process; nobody runs its tasks any more."""
-        super().ends()
-        self.active = {}
-        self.looks_on(self)
-
-    def close(self) -> None:
-        """The process is closed as Kafka Streams closes: with its state on the disk; only the oldest releases tell the group."""
-        if not self.is_up:
-            return
+    def saves(self) -> None:
+        """The disk has the whole state."""
         self.disk = dict(self.state)
-        if self.now_as.release.name in LEAVES_ON_CLOSE:
-            self.stop()
-        else:
-            self.die(says_goodbye=True)
 
-    def _new_member(self, scenario: Scenario) -> StreamsMember:
-        bounce = self.now_as
-        settings = StreamsSettings(
-            topology=WORD_COUNT,
-            process_id=self.name.encode().rjust(16, b"."),
-            release=bounce.release,
-            upgrade_from=bounce.upgrade_from,
-            assignor=assignor_of(bounce.release),
-            **self.settings,
-        )
-        return StreamsMember(
-            settings,
-            ClassicSettings(
-                group_id=self.group,
-                instance_id=self.instance_id,
-                session_timeout_ms=scenario.session_ms,
-                heartbeat_interval_ms=scenario.heartbeat_ms,
-                rebalance_timeout_ms=scenario.rebalance_ms,
-                poll_limit_ms=scenario.rebalance_ms,
-                metadata_interval_ms=LOOKS_EVERY_MS,
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
-            ),
-        )
-
-    def tell(self, event: Any) -> None:
-        """As every application; the member knows what its process has at this moment."""
-        assert isinstance(self.member, StreamsMember)
-        self.member.step(Progress(self._progress(), self.active_in), self.now())
-        super().tell(event)
-        self.looks_on(self)
-
-    def takes(self, life: int, places: Mapping[Place, None]) -> None:
-        """The owner runs exactly the tasks of these places from now on."""
-        self.active, self.active_in = dict.fromkeys(task_of(place) for place in places), life
-        self.looks_on(self)
-        super().takes(life, places)
-
-    def _progress(self) -> dict[TaskId, int]:
-        told = dict(self.state)
-        told.update({task: RUNNING for task in self.active if task not in self.restoring})
-        return told
-
-    def _give_up(self, code: Code, why: str) -> None:
-        """A member that cannot go on takes its process with it, as in Kafka Streams. Where time mends it, it is started again."""
-        if reaction("JoinGroup", code) is Reaction.WAIT:
-            super()._give_up(code, why)
-            return
-        self.died_of = why
-        self.world.say(self.name, f"dies: {why}")
-        self._ended()
-
-    def _heard(self, send: Send, answer: Any) -> None:
-        if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
-            self.leads = answer.leader == answer.member_id
-        super()._heard(send, answer)
-
-    def _send(self, send: Send) -> None:
-        request = send.request
-        if isinstance(request, JoinGroupRequest) and (request.reason or "").startswith(STEPS_UP):
-            self.triggers(self, request.reason or "")
-        super()._send(send)
-
-    # what its member asks
-
-    def heeds(self, action: Any) -> None:
-        """A question of the leader is on its way to the broker."""
-        if isinstance(action, Ask):
-            if self._asks is not None:
-                self._asks.close()
-            self._asks = Line(self, self.link, self.broker)
-            Telling(self._answer(action.request_id, action.question), self._put).goes_on(0)
-
-    def _put(self, telling: Telling, question: Any, turn: int) -> None:
-        assert self._asks is not None
-        if type(question) is Request:
-            self._asks.ask(question.body, question.version, REQUEST_TIMEOUT_MS, lambda answer: telling.goes_on(turn, answer))
-        else:
-            self.later(question.span_ms * 1000, telling.goes_on, turn)
-
-    def _answer(self, request_id: int, question: Any) -> Story:
-        try:
-            if isinstance(question, MakeTopics):
-                seen = yield from self._make(question)
-                self.tell(Known(request_id, seen))
-            else:
-                assert isinstance(question, EndOffsets), "no source of this topology is a changelog"
-                places = {place: Place(place.topic, b"", place.partition) for place in question.places}
-                ends = yield from offsets_at(self, places.values(), LATEST)
-                self.tell(Told(request_id, {place: ends[each] for place, each in places.items()}))
-        except (Refused, NoAnswer) as problem:
-            self.tell(Unanswered(request_id, str(problem)))
-
-    def _make(self, question: MakeTopics) -> Story:
-        """The topics, which exist now."""
-        wanted = tuple(
-            CreatableTopic(
-                name=topic.name,
-                num_partitions=topic.partitions,
-                replication_factor=1,
-                assignments=(),
-                configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs),
-            )
-            for topic in question.topics
-        )
-        until_ms = self.mono_ms() + PATIENCE_MS
-        names = [topic.name for topic in wanted]
-        there = yield from topics_of(self, names)
-        while any(there.named(name) is None for name in names):
-            if self.mono_ms() >= until_ms:
-                raise NoAnswer("CreateTopics")
-            missing = tuple(topic for topic in wanted if there.named(topic.name) is None)
-            yield Request(CreateTopicsRequest(topics=missing), CREATE)
-            yield Pause(100)
-            there = yield from topics_of(self, names)
-        return tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in there)
-
-    # its work
-
-    def story(self) -> Story:
-        """Poll, for as long as the process lives."""
-        self._names: dict[TopicId, str] = {}
-        self._life = 0
-        while True:
-            self.tell(Polled())
-            try:
-                yield from self._poll()
-            except (Refused, NoAnswer):
-                yield Pause(200)
-            yield News(self.work_ms(WORKS_EVERY_MS), has_news)
-
-    def _poll(self) -> Story:
-        view = self.member.view()
-        if view.lives != self._life:
-            self._life = view.lives
-            self.takes(self._life, {})
-        if view.epoch <= 0 or view.target is None:
-            return
-        if view.target != view.owned:
-            yield from self._follow()
-        yield from self._write()
-        yield from self._read()
-        if self.dice.random() < CHECKPOINTED:
-            self.disk = dict(self.state)
-
-    def _follow(self) -> Story:
-        """Tasks that were taken away are finished and let go of; those that were given are run."""
-        before = self.member.view()
-        if any(each not in (before.target or ()) for each in before.owned):
-            yield Pause(self.work_ms(LETS_GO_MS))
-        view = self.member.view()
-        target, life = view.target, view.lives
-        if target is None or life != self._life:
-            return
-        unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
-        for topic in (yield from topics_of(self, unknown)):
-            self._names[topic.id] = topic.name
-        now = self.member.view()
-        if (now.lives, now.target) != (life, target):
-            return
-        wanted = dict.fromkeys(Place(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names)
-        self.takes(life, {place: None for place in self.hand[1] if place in wanted})
-        self.tell(Adopted(life, target))
-        now = self.member.view()
-        if (now.lives, now.owned) == (life, target):
-            self.restoring.update(dict.fromkeys(task_of(place) for place in wanted if place not in self.hand[1]))
-            self.takes(life, wanted)
-
-    def _write(self) -> Story:
-        """Each store that is complete has some records more, in its changelog and in this process."""
-        tasks = [task for task in self.active if task.subtopology == COUNTER and task not in self.restoring]
-        if not tasks:
-            return
-        data = tuple(PartitionProduceData(index=task.partition, records=RECORDS) for task in tasks)
-        request = ProduceRequest(acks=-1, timeout_ms=2_000, topic_data=(TopicProduceData(name=COUNTS, partition_data=data),))
-        answer = yield Request(request, PRODUCE)
-        for said in () if answer is None else answer.responses[0].partition_responses:
-            if said.error_code == Code.NONE:
-                self.state[TaskId(COUNTER, said.index)] = said.base_offset + WRITES
-
-    def _read(self) -> Story:
-        """Stores that lack something of their changelogs have read a little further."""
-        tasks = [task for task in (*self.share.standby, *self.restoring) if task.subtopology == COUNTER]
-        ends = yield from offsets_at(self, [_changelog(task) for task in tasks], LATEST)
-        for task in tasks:
-            end = ends[_changelog(task)]
-            self.state[task] = min(end, self.state.get(task, 0) + READS)
-            if self.state[task] == end:
-                self.restoring.pop(task, None)
-        for task in [task for task in self.restoring if task.subtopology != COUNTER or task not in self.active]:
-            del self.restoring[task]
-
-
-def assignor_of(release: Release) -> str:
-    """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
-    return "highavailability" if release.cooperative and release.metadata >= WARMS_UP else "sticky"
-
-
-def task_of(place: Place) -> TaskId:
-    """The task that reads the place."""
-    return TaskId(SPLITS if place.topic == SOURCE else COUNTER, place.partition)
-
-
-def _changelog(task: TaskId) -> Place:
-    return Place(COUNTS, b"", task.partition)
+    def known_by(self, thread: "StreamThread") -> dict[TaskId, int]:
+        """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of tasks that none has."""
+        up = [each for each in self.threads if each.is_up]
+        others = {task for each in up if each is not thread for task in each.opened}
+        mine = self.state if thread is up[0] else thread.opened
+        return {task: self.state[task] for task in mine if task in self.state and task not in others}

@@ -6,19 +6,19 @@ Those of MOVING hold between any two steps, those of AT_REST once a group has se
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from apportion.sim.streams_instance import Instance
+from apportion.sim.streams_thread import StreamThread
 from apportion.streams.crew import Policy
 from apportion.streams.releases import SPOKEN_AS
 from apportion.streams.words import TaskId
 
 
 class Group(NamedTuple):
-    """What a law looks at. instances: all that live. members: ids of those whom the coordinator takes for members.
+    """What a law looks at. threads: all that live, of all instances. members: ids of those whom the coordinator takes for members.
 
     tasks: all that there are.
     """
 
-    instances: Sequence[Instance]
+    threads: Sequence[StreamThread]
     members: Mapping[str, object]
     tasks: Sequence[TaskId]
     policy: Policy
@@ -28,9 +28,9 @@ Law = Callable[[Group], Iterator[str]]
 
 
 def one_active(group: Group) -> Iterator[str]:
-    """No task is active in two processes at once, both of which are members. Who was dismissed may not know it yet."""
+    """No task is active in two threads at once, both of which are members. Who was dismissed may not know it yet."""
     runs: dict[TaskId, str] = {}
-    for each in group.instances:
+    for each in group.threads:
         view = each.member.view()
         if view.member_id not in group.members or each.active_in != view.lives:
             continue
@@ -41,28 +41,32 @@ def one_active(group: Group) -> Iterator[str]:
 
 
 def one_role(group: Group) -> Iterator[str]:
-    """No process was given a task as active and as standby."""
-    for each in group.instances:
-        for task in each.share.active:
-            if task in each.share.standby:
-                yield f"{each.name} was given task {task} as active and as standby."
+    """No plan gave a process a task twice: neither as active and as standby, nor to two of its threads."""
+    given: dict[tuple[str, int, TaskId], str] = {}
+    for each in group.threads:
+        for role, tasks in (("active", each.share.active), ("standby", each.share.standby)):
+            for task in tasks:
+                place = (each.home.name, each.share.generation, task)
+                if place in given:
+                    yield f"{each.home.name} was given task {task} twice: {given[place]}, and as {role} in {each.name}."
+                given[place] = f"as {role} in {each.name}"
 
 
 def all_owned(group: Group) -> Iterator[str]:
-    """Every task is active in exactly one process."""
+    """Every task is active in exactly one thread."""
     owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
-    for each in group.instances:
+    for each in group.threads:
         for task in each.active:
             owners.setdefault(task, []).append(each.name)
     for task, names in owners.items():
         if len(names) != 1:
-            yield f"task {task} is active in {' and in '.join(names) or 'no process'}."
+            yield f"task {task} is active in {' and in '.join(names) or 'no thread'}."
 
 
 def one_version(group: Group) -> Iterator[str]:
     """Everybody works by an assignment in the newest version that all may speak."""
-    expected = min((may_speak(each) for each in group.instances), default=0)
-    for each in group.instances:
+    expected = min((may_speak(each) for each in group.threads), default=0)
+    for each in group.threads:
         if each.share.used != expected:
             yield f"{each.name} works by an assignment in metadata version {each.share.used}; all may speak {expected}."
 
@@ -72,10 +76,10 @@ def few_warmups(group: Group) -> Iterator[str]:
 
     Looked at where all work by one plan. A task that is given to nobody is changing hands: its heir has it as a standby meanwhile.
     """
-    if len({each.share.generation for each in group.instances}) > 1:
+    if len({each.share.generation for each in group.threads}) > 1:
         return
-    copies = dict.fromkeys((task for each in group.instances for task in each.share.active), 0)
-    for each in group.instances:
+    copies = dict.fromkeys((task for each in group.threads for task in each.share.active), 0)
+    for each in group.threads:
         for task in each.share.standby:
             if task in copies:
                 copies[task] += 1
@@ -87,10 +91,10 @@ def few_warmups(group: Group) -> Iterator[str]:
 MOVING: dict[str, Law] = {"one-active": one_active, "one-role": one_role, "few-warmups": few_warmups}
 AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version}
 STREAMS_LAWS = {
-    "one-active": "no task is active in two processes that are members",
-    "one-role": "no process is given a task as active and as standby",
+    "one-active": "no task is active in two threads that are members",
+    "one-role": "no process is given a task twice by one plan: neither as active and as standby, nor for two of its threads",
     "leader-triggers": "by KIP-268 the leader alone joins again because all understand a newer version",
-    "all-owned": "in a group at rest every task is active in exactly one process",
+    "all-owned": "in a group at rest every task is active in exactly one thread",
     "one-version": "in a group at rest all work by assignments in the newest version that all may speak",
     "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
     "always-served": "where nothing else befalls a group, no task is without an owner for longer than a bounce or a death takes",
@@ -98,7 +102,7 @@ STREAMS_LAWS = {
 """What is watched of Streams groups, beside the laws of every classic group."""
 
 
-def may_speak(instance: Instance) -> int:
-    """The newest metadata version that this process may speak, by its release and its `upgrade.from`."""
-    release, upgrade_from = instance.now_as
+def may_speak(thread: StreamThread) -> int:
+    """The newest metadata version that its process may speak, by its release and its `upgrade.from`."""
+    release, upgrade_from = thread.home.now_as
     return min(release.metadata, SPOKEN_AS.get(upgrade_from or "", release.metadata))

@@ -1,5 +1,6 @@
 """Everybody in a world with one Streams group, and what was seen of it: who ran which task when, and which laws held."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
@@ -8,8 +9,9 @@ from apportion.member.membership import State
 from apportion.sim.application import Application
 from apportion.sim.outcome import LawBroken
 from apportion.sim.stage import Stage
-from apportion.sim.streams_instance import COUNTER, SOURCE, SPLITS, Instance
+from apportion.sim.streams_instance import Instance
 from apportion.sim.streams_laws import AT_REST, MOVING, Group
+from apportion.sim.streams_thread import COUNTER, SOURCE, SPLITS, StreamThread
 from apportion.sim.world import World
 from apportion.streams.crew import Policy
 from apportion.streams.releases import Manners
@@ -28,19 +30,22 @@ class Point(NamedTuple):
 
 
 class StreamsStage(Stage):
-    """One world in which all applications are instances of one Streams application. tasks: all that it has.
+    """One world in which all applications are threads of the instances of one Streams application. tasks: all that it has.
 
     points: what each instance was, in the order of time. gaps: tasks and how long they were active nowhere, from the moment on at
     which all were active for the first time.
     """
 
-    def __init__(self, world: World, first: Bounce, policy: Policy, probing_ms: int) -> None:
-        self._first, self._probing_ms = first, probing_ms
+    def __init__(self, world: World, instances: Sequence[Instance], policy: Policy, probing_ms: int) -> None:
+        """instances: those of the application; they share the world's workers, which are their threads, evenly."""
+        self._probing_ms = probing_ms
         self.policy = policy
-        self.instances: list[Instance] = []
+        self.instances = instances
+        self.threads: list[StreamThread] = []
         self.points: list[Point] = []
         self.gaps: list[tuple[TaskId, int]] = []
-        self._seen: dict[str, Any] = {}  # of each instance: what it was when it was looked at last
+        self._seen: dict[str, Any] = {}  # of each thread: what it was when it was looked at last
+        self._shown: dict[str, Any] = {}  # of each instance: its last point
         self._free_since_ms: dict[TaskId, int] | None = None  # None until all tasks have been active once
         super().__init__(world)
         numbers = range(world.scenario.partitions)
@@ -48,17 +53,20 @@ class StreamsStage(Stage):
 
     def _engage(self, index: int) -> None:
         scenario = self.world.scenario
-        spoken = self._dialects[index]
-        instance = Instance(self.world, f"app{index + 1}", self.broker, (SOURCE,), index < scenario.statics, self.watch, spoken)
-        instance.triggers = self.triggers
-        instance.plays(self._first, self._looks_on, policy=self.policy, probing_interval_ms=self._probing_ms)
-        self.instances.append(instance)
-        self.applications.append(instance)
-        self.watch.applications[instance.name] = instance
+        threads = scenario.workers // len(self.instances)
+        home, number = self.instances[index // threads], index % threads + 1
+        name = home.name if threads == 1 else f"{home.name}-{number}"
+        thread = StreamThread(self.world, name, self.broker, (SOURCE,), index < scenario.statics, self.watch, self._dialects[index])
+        thread.triggers = self.triggers
+        thread.plays(home, self._looks_on, policy=self.policy, probing_interval_ms=self._probing_ms)
+        self.threads.append(thread)
+        self.applications.append(thread)
+        self.watch.applications[thread.name] = thread
 
     def _begins(self, application: Application, life: int) -> None:
-        """Nobody begins before there is something to read."""
-        if self.clerk.is_idle:
+        """Nobody begins before there is something to read, and no process before the one of before has ended."""
+        assert isinstance(application, StreamThread)
+        if self.clerk.is_idle and not application.home.is_closing:
             super()._begins(application, life)
         else:
             self.begins_again(application, 100)
@@ -68,18 +76,18 @@ class StreamsStage(Stage):
         """The group as its coordinator has it; None while there is none."""
         shards = () if self.broker.node is None else self.broker.node.shards()
         for _, shard in shards:
-            group = shard.ledger.groups.get(Instance.group)
+            group = shard.ledger.groups.get(StreamThread.group)
             if isinstance(group, ClassicGroup):
                 return group
         return None
 
     def leader_or_none(self) -> Instance | None:
-        """The instance that leads the group."""
+        """The instance of which a thread leads the group."""
         group = self.classic_or_none
-        return None if group is None else next((each for each in self._live() if self._id(each) == group.live.leader), None)
+        return None if group is None else next((each.home for each in self._live() if self._id(each) == group.live.leader), None)
 
     def is_at_rest(self) -> bool:
-        """Every living instance has what its newest assignment gives it, and the group knows of nobody else."""
+        """Every living thread has what its newest assignment gives it, and the group knows of nobody else."""
         group = self.classic_or_none
         if group is None or group.live.state is not Standing.STABLE or not self.broker.is_listening:
             return False
@@ -109,8 +117,8 @@ class StreamsStage(Stage):
         return max((each.share.used for each in self._live()), default=-1)
 
     def owners(self) -> dict[TaskId, str]:
-        """Who runs each task now."""
-        return {task: each.name for each in self._live() for task in each.active}
+        """The instance that runs each task now."""
+        return {task: each.home.name for each in self._live() for task in each.active}
 
     def longest_gap_ms(self) -> int:
         """The longest time that a task was active nowhere, gaps that are still open included."""
@@ -121,35 +129,31 @@ class StreamsStage(Stage):
         """The instances that are dead for good, and why."""
         return {each.name: each.died_of for each in self.instances if each.died_of and not each.is_up}
 
-    def _live(self) -> list[Instance]:
-        return [each for each in self.instances if each.is_up and each.is_working]
+    def _live(self) -> list[StreamThread]:
+        return [each for each in self.threads if each.is_up and each.is_working]
 
-    def _id(self, instance: Instance) -> str:
-        return instance.member.view().member_id
+    def _id(self, thread: StreamThread) -> str:
+        return thread.member.view().member_id
 
     def _group(self) -> Group:
         group = self.classic_or_none
         return Group(self._live(), {} if group is None else group.live.members, self.tasks, self.policy)
 
-    def triggers(self, instance: Instance, why: str) -> None:
-        """The instance joins again because all understand a newer version."""
-        if instance.now_as.release.manners is Manners.PROBES and not instance.leads:
-            raise LawBroken("leader-triggers", f"{instance.name}, which does not lead, joins again: {why}.")
+    def triggers(self, thread: StreamThread, why: str) -> None:
+        """The thread joins again because all understand a newer version."""
+        if thread.home.now_as.release.manners is Manners.PROBES and not thread.leads:
+            raise LawBroken("leader-triggers", f"{thread.name}, which does not lead, joins again: {why}.")
 
-    def _looks_on(self, instance: Instance) -> None:
-        """The instance may have other tasks than before, or have begun or ended to live."""
-        point = Point(
-            self.world.now_ms,
-            instance.name,
-            instance.now_as if instance.is_up else None,
-            instance.share.used if instance.is_up else -1,
-            len(instance.active),
-        )
-        seen = (point[1:], instance.share, tuple(instance.active))
-        if self._seen.get(instance.name) == seen:
+    def _looks_on(self, thread: StreamThread) -> None:
+        """The thread may have other tasks than before, or have begun or ended to live."""
+        home = thread.home
+        point = Point(self.world.now_ms, home.name, home.now_as if home.is_up else None, home.version, home.active)
+        seen = (point[1:], thread.share, tuple(thread.active))
+        if self._seen.get(thread.name) == seen:
             return
-        before, self._seen[instance.name] = self._seen.get(instance.name), seen
-        if before is None or before[0] != seen[0]:
+        self._seen[thread.name] = seen
+        if self._shown.get(home.name) != point[1:]:
+            self._shown[home.name] = point[1:]
             self.points.append(point)
         self._count()
         for law, check in MOVING.items():
