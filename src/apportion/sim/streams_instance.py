@@ -60,8 +60,11 @@ class Instance:
         self.disk = dict(self.state)
 
     def known_by(self, thread: "StreamThread") -> dict[TaskId, int]:
-        """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of tasks that none has."""
+        """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of those of nobody.
+
+        A task that another one was given since it joined is nobody's: the group has not heard of it from that one.
+        """
         up = [each for each in self.threads if each.is_up]
-        others = {task for each in up if each is not thread for task in each.opened}
+        others = {task for each in up if each is not thread for task in each.opened if task in each.said}
         mine = self.state if thread is up[0] else thread.opened
         return {task: self.state[task] for task in mine if task in self.state and task not in others}

@@ -31,6 +31,7 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.messages.sync_group import SyncGroupResponse
 
 SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
 WORD_COUNT = topology_of(
@@ -70,6 +71,9 @@ class StreamThread(Application):
         self.settings = settings
         self.topics = WORD_COUNT.source_topics
         self.leads = False  # the generation that it joined last
+        self.spoke = 0  # the metadata version of what its newest assignment answers
+        self.told: dict[TaskId, int] = {}  # what its member knows that it has
+        self.said: dict[TaskId, int] = {}  # what the group heard of that when it joined last
         self.active: dict[TaskId, None] = {}
         self.active_in = 0  # the life of its member in which it was given these
         self.restoring: dict[TaskId, None] = {}
@@ -101,7 +105,7 @@ class StreamThread(Application):
         """A new thread lives, in a new process if it is the first."""
         if not self.home.is_up:
             self.home.begin()
-        self.active, self.restoring = {}, {}
+        self.active, self.restoring, self.said = {}, {}, {}
         self._asks: Line | None = None
         super().begin()
 
@@ -148,7 +152,8 @@ class StreamThread(Application):
     def tell(self, event: Any) -> None:
         """As every application; the member knows what its process has at this moment."""
         assert isinstance(self.member, StreamsMember)
-        self.member.step(Progress(self._progress(), self.active_in), self.now())
+        self.told = self._progress()
+        self.member.step(Progress(self.told, self.active_in), self.now())
         super().tell(event)
         self.looks_on(self)
 
@@ -176,12 +181,17 @@ class StreamThread(Application):
     def _heard(self, send: Send, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
             self.leads = answer.leader == answer.member_id
+        if isinstance(answer, SyncGroupResponse) and answer.error_code == Code.NONE:
+            assert isinstance(self.member, StreamsMember)
+            self.spoke = self.member.used_version
         super()._heard(send, answer)
 
     def _send(self, send: Send) -> None:
         request = send.request
-        if isinstance(request, JoinGroupRequest) and (request.reason or "").startswith(STEPS_UP):
-            self.triggers(self, request.reason or "")
+        if isinstance(request, JoinGroupRequest):
+            self.said = self.told
+            if (request.reason or "").startswith(STEPS_UP):
+                self.triggers(self, request.reason or "")
         super()._send(send)
 
     # what its member asks
