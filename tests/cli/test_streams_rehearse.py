@@ -11,9 +11,9 @@ from apportion.cli.main import app
 PATIENT = {"COLUMNS": "132"}
 
 
-def said(*arguments):
+def said(*arguments, env=PATIENT):
     """Exit code, stdout and stderr."""
-    result = CliRunner().invoke(app, ["streams", "rehearse", *arguments], env=PATIENT)
+    result = CliRunner().invoke(app, ["streams", "rehearse", *arguments], env=env)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -26,18 +26,24 @@ def test_an_upgrade_is_told_step_by_step():
         "which upgrade.from=1.1 avoids."
     )
     assert lines[1:3] == [
-        "  bounce 1: every instance comes back as 3.9 with upgrade.from=1.1",
-        "  bounce 2: every instance comes back as 4.0",
+        "  bounce 1, steps 1 to 2: every instance comes back as 3.9 with upgrade.from=1.1",
+        "  bounce 2, steps 3 to 4: every instance comes back as 4.0",
     ]
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
-    assert [row[:4] for row in rows] == [
-        ["", "", "", "2"],
-        ["1", "app1", "3.9 with upgrade.from=1.1", "2"],
-        ["2", "app2 (leader)", "3.9 with upgrade.from=1.1", "2"],
-        ["3", "app2", "4.0", "2"],
-        ["4", "app1 (leader)", "4.0", "2 -> 11"],
+    assert [row[:3] for row in rows] == [
+        ["", "", "2"],
+        ["1", "app1", "2"],
+        ["2", "app2 (leader)", "2"],
+        ["3", "app2", "2"],
+        ["4", "app1 (leader)", "2 -> 11"],
     ]
     assert lines[-1].startswith("All instances speak version 11. The longest time that a task had no owner: ")
+
+
+def test_the_steps_fit_into_a_terminal_of_80_columns():
+    _, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", env={"COLUMNS": "80"})
+    table = [line for line in out.splitlines() if line[0] in "│┃"]
+    assert [len(table), max(map(len, table))] == [6, 80]
 
 
 def test_as_json_it_has_the_plan_and_every_step():

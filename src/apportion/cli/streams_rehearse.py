@@ -22,7 +22,7 @@ BROKEN = 1  # exit code where the upgrade does not go well
 PIPED_COLUMNS = 132
 LEGEND = (
     "version: of the metadata in use once the group has settled. moved: tasks with another owner than before. "
-    "stopped: tasks that nobody ran for a while, and for how long."
+    "stopped: tasks that nobody ran for a while, and the longest of these times."
 )
 
 
@@ -133,8 +133,9 @@ def _show(rehearsed: Rehearsed) -> None:
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
     console.print(f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}", soft_wrap=True)
-    for number, bounce in enumerate(rehearsal.upgrade.bounces, 1):
-        console.print(f"  bounce {number}: every instance comes back as {bounce}")
+    for number, bounce in enumerate(rehearsal.upgrade.bounces):
+        first, last = number * rehearsal.instances + 1, (number + 1) * rehearsal.instances
+        console.print(f"  bounce {number + 1}, steps {first} to {last}: every instance comes back as {bounce}")
     if rehearsed.steps:
         console.print(_steps(rehearsed))
         console.print(LEGEND, style="dim", soft_wrap=True)
@@ -153,21 +154,21 @@ def told(way: Upgrade) -> str:
 
 
 def _steps(rehearsed: Rehearsed) -> Table:
-    table = Table("step", "instance", "comes back as", "version", "rebalances", "moved", "stopped", "for", "settled in")
+    table = Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled in")
     for each in table.columns:  # a narrow terminal makes it high, and hides nothing
         each.overflow = "fold"
-    for column in (0, 3, 4, 5, 6, 7, 8):
+    for column in (0, 2, 3, 4, 5, 6):
         table.columns[column].justify = "right"
-    table.add_row("", "", "", str(rehearsed.version_before), "", "", "", "", "", style="dim")
+    table.add_row("", "", str(rehearsed.version_before), "", "", "", "", style="dim")
     before = rehearsed.version_before
     for step in rehearsed.steps:
         leads = " (leader)" if step.led else ""
         crash = f", {step.crashed} crashes" if step.crashed else ""
         version = str(step.version) if step.version == before else f"{before} -> {step.version}"
-        stopped, settled = (f"{span_ms / 1000:.1f} s" for span_ms in (step.unowned_ms, step.took_ms))
-        figures = (version, str(step.rebalances), str(step.moved), str(step.stopped), stopped, settled)
+        stopped = f"{step.stopped}, {step.unowned_ms / 1000:.1f} s" if step.stopped else "0"
+        figures = (version, str(step.rebalances), str(step.moved), stopped, f"{step.took_ms / 1000:.1f} s")
         last = step.number % rehearsed.rehearsal.instances == 0
-        table.add_row(str(step.number), f"{step.instance}{leads}{crash}", str(step.runs_as), *figures, end_section=last)
+        table.add_row(str(step.number), f"{step.instance}{leads}{crash}", *figures, end_section=last)
         before = step.version
     return table
 
