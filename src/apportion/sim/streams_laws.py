@@ -47,7 +47,8 @@ def one_role(group: Group) -> Iterator[str]:
     """
     given: dict[tuple[str, int, TaskId], str] = {}
     for each in group.threads:
-        process = each.home.name if each.spoke <= each.share.used else each.name
+        is_read = each.spoke.get(each.share.generation, 0) <= each.share.used
+        process = each.home.name if is_read else each.name
         for role, tasks in (("active", each.share.active), ("standby", each.share.standby)):
             for task in tasks:
                 place = (process, each.share.generation, task)

@@ -31,7 +31,6 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from apportion.wire.messages.sync_group import SyncGroupResponse
 
 SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
 WORD_COUNT = topology_of(
@@ -71,7 +70,7 @@ class StreamThread(Application):
         self.settings = settings
         self.topics = WORD_COUNT.source_topics
         self.leads = False  # the generation that it joined last
-        self.spoke = 0  # the metadata version of what its newest assignment answers
+        self.spoke: dict[int, int] = {}  # in which metadata version it joined each generation
         self.told: dict[TaskId, int] = {}  # what its member knows that it has
         self.said: dict[TaskId, int] = {}  # what the group heard of that when it joined last
         self.active: dict[TaskId, None] = {}
@@ -180,10 +179,9 @@ class StreamThread(Application):
 
     def _heard(self, send: Send, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
-            self.leads = answer.leader == answer.member_id
-        if isinstance(answer, SyncGroupResponse) and answer.error_code == Code.NONE:
             assert isinstance(self.member, StreamsMember)
-            self.spoke = self.member.used_version
+            self.leads = answer.leader == answer.member_id
+            self.spoke[answer.generation_id] = self.member.used_version
         super()._heard(send, answer)
 
     def _send(self, send: Send) -> None:
