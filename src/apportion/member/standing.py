@@ -82,9 +82,12 @@ class Standing:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the next look at topics must not wait: a leader that was told to assign nothing has not seen them (KIP-814)."""
+        """Whether this is a leader that was told to assign nothing (KIP-814), and has not seen its topics yet.
+
+        It takes its share only once it has: how they are then is what it compares with, so nothing that comes later is missed.
+        """
         generation = self.generation
-        return generation.settled and generation.heard is not None and generation.shapes is None
+        return generation.heard is not None and generation.plan is not None and generation.shapes is None
 
     @property
     def question(self) -> Any:
@@ -100,7 +103,7 @@ class Standing:
     def look_wait_ms(self) -> int:
         """How long the next look waits that has just been made possible: not at all while the generation waits for it."""
         settings = self._settings
-        if self.state is State.SYNCING or self.is_blind:
+        if self.state is State.SYNCING:
             return 0
         if self.lacks_topics:
             return min(settings.metadata_interval_ms, settings.backoff_limit_ms)
@@ -119,9 +122,9 @@ class Standing:
         return self._atlas.lacks(self._share.partitions)
 
     def watched(self) -> tuple[str, ...]:
-        """The topics to look up: what the share consists of, or else all that the generation is about."""
+        """The topics to look up: what a follower's share consists of, or else all that the generation is about."""
         given = self.generation.given
-        if given is not None:
+        if given is not None and not self.is_blind:
             return tuple(parts.topic for parts in given.partitions)
         return () if self.may_sync else self.generation.topics
 
@@ -180,7 +183,7 @@ class Standing:
         strange = next((parts.topic for parts in given.partitions if parts.topic not in self.topics), None)
         if strange is not None:
             self.rejoins = f"topic {strange} was given and is not subscribed"
-        elif given.partitions:
+        elif given.partitions or (self.is_blind and self.generation.topics):
             self._learnt(given=given)
         else:
             return self._take(given)
@@ -238,6 +241,8 @@ class Standing:
     def _take(self, given: Given) -> list[Offer]:
         """What was given in this generation is what the owner is to hold."""
         generation = self.generation
+        if returns := self.is_blind:
+            self._learnt(shapes=self._atlas.cluster(generation.topics))
         self._learnt(given=None, settled=True)
         self._acquired, self._share = generation.number, given
         assignor = self._settings.assignor_or_none(generation.protocol)
@@ -247,6 +252,8 @@ class Standing:
         if isinstance(wish, Farewell):
             self.farewell, self._share, self.rejoins = wish, Given(), wish.why
         offers = self._hold_what_was_meant()
+        if returns and self._has_what_is_gone():
+            self.rejoins = "topics have changed"
         if self.follow_up is not None and self.follow_up.at_ms == 0:
             self.follow_up_now()
         return offers
@@ -273,7 +280,7 @@ class Standing:
     def _compare(self) -> list[Offer]:
         """Topics that were made again are let go of; and a leader that sees its topics changed wants a new generation.
 
-        One that was told to assign nothing (KIP-814) does not know what its predecessor withheld, nor what it saw of the topics.
+        One that was told to assign nothing (KIP-814) does not know what its predecessor withheld.
         """
         offers = self._hold_what_was_meant()
         generation = self.generation
@@ -281,13 +288,14 @@ class Standing:
             shapes = self._atlas.cluster(generation.topics)
             if generation.withholds and not self.lacks_topics:
                 self.rejoins = "what was taken from a member was not given on"
-            if generation.shapes not in (None, shapes) or self._has_what_is_gone(shapes):
+            if generation.shapes != shapes:
                 self.rejoins = "topics have changed"
             self._learnt(shapes=shapes)
         return offers
 
-    def _has_what_is_gone(self, shapes: Cluster) -> bool:
+    def _has_what_is_gone(self) -> bool:
         """Whether partitions were given that do not exist: they went while nobody led."""
+        shapes = self._atlas.cluster(self.generation.topics)
         known = ((shapes[topic].partitions, numbers) for topic, numbers in self._share.partitions if topic in shapes)
         return any(number >= count for count, numbers in known for number in numbers)
 
