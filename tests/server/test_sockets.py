@@ -16,6 +16,7 @@ import pytest
 
 from apportion.errors import Code
 from apportion.node.settings import BrokerSettings
+from apportion.server.connection import Connection
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import DiskError
@@ -294,19 +295,25 @@ def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_pat
     assert offsets[-1] < end
 
 
-def test_who_is_accepted_while_the_broker_ends_is_closed_and_not_left_open(tmp_path):
+@pytest.mark.parametrize("passes", range(4))
+def test_who_connects_while_the_broker_ends_is_closed_at_once_and_not_left_open(tmp_path, monkeypatch, passes):
+    late, abort = [], Connection.abort
+    monkeypatch.setattr(Connection, "abort", lambda connection: (late.append(connection), abort(connection)))
+
     async def ended_while_accepting():
         server = Server(BrokerSettings.of({"listeners": "127.0.0.1:0"}), tmp_path)
         address = await server.start()
         serving = asyncio.create_task(server.run_until_ended())
         await asyncio.sleep(0)
         peer = socket.create_connection(address, timeout=10)
-        server.end()  # the loop accepts, and ends the broker, in its next pass
+        for _ in range(passes):  # of the loop, which accepts in the first
+            await asyncio.sleep(0)
+        server.end()
         await serving
         return peer
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner, runner.run(ended_while_accepting()) as peer:
-        assert peer.recv(1) == b""
+        assert (peer.recv(1), late) == (b"", [])
 
 
 def test_a_peer_that_does_not_read_does_not_keep_a_broker_from_ending():

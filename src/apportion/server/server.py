@@ -22,7 +22,8 @@ LOG = logging.getLogger("apportion.server")
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FRESH_BYTES = 16
 BACKLOG = 1024  # connections that may wait to be accepted
-PARTING_SECONDS = 2  # how long a stopping broker waits for peers to read what they were answered
+DRAIN_SECONDS = 2  # how long a stopping broker waits, in all, for peers to read what they were answered
+ACCEPTING_PASSES = 2  # of the loop, from a connection that is accepted to one that is opened
 
 
 class Server:
@@ -38,8 +39,9 @@ class Server:
         self._random_at = 0
         self._listener: asyncio.Server | None = None
         self._stopping = asyncio.Event()
-        self._alone = asyncio.Event()  # no connection is open
-        self._alone.set()
+        self._unconnected = asyncio.Event()  # no connection is open
+        self._unconnected.set()
+        self._is_deaf = False  # who connects is not served any more
         self._failure: Exception | None = None
         self._driver: LoopDriver
 
@@ -76,11 +78,12 @@ class Server:
     async def stop(self) -> None:
         """Nothing is accepted, every connection is closed, everything written is on the disk, and the directory is free.
 
-        What a peer was answered has reached it, unless it does not read for PARTING_SECONDS.
+        What peers were answered goes out first, but for those that need longer than DRAIN_SECONDS to read it. What else they asked
+        is not read.
         """
         if self._listener is not None:
             self._listener.close()
-        await asyncio.sleep(0)  # who was accepted in this very pass of the loop opens its connection now, before it can be closed
+        self._is_deaf = True
         for connection in self._connections:
             connection.finish()  # or a busy client would keep the disk busy for ever
         await self._driver.idle()
@@ -88,12 +91,15 @@ class Server:
             connection.hang_up()
         await self._driver.stop()
         self._disk.close()
-        await self._part()
+        await self._drain()
 
     def opened(self, connection: Connection) -> bool:
         """See Desk."""
         self._connections[connection] = None
-        self._alone.clear()
+        self._unconnected.clear()
+        if self._is_deaf:
+            connection.finish()
+            connection.hang_up()
         return len(self._connections) <= self.settings.max_connections
 
     def ask(self, connection: Connection, slot: Slot, request: Any, caller: Caller) -> Ticket:
@@ -108,7 +114,7 @@ class Server:
         """See Desk."""
         self._connections.pop(connection, None)
         if not self._connections:
-            self._alone.set()
+            self._unconnected.set()
         if why:
             LOG.warning("closed the connection of %s: %s", connection.peer, why)
         if tickets:
@@ -116,13 +122,15 @@ class Server:
                 self._waiting.pop(ticket, None)
             self._driver.post(Gone(tickets))
 
-    async def _part(self) -> None:
+    async def _drain(self) -> None:
         """No connection is left: a loop that ends under an open one cannot close it any more."""
+        for _ in range(ACCEPTING_PASSES):
+            await asyncio.sleep(0)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._alone.wait(), PARTING_SECONDS)
+            await asyncio.wait_for(self._unconnected.wait(), DRAIN_SECONDS)
         for connection in list(self._connections):
             connection.abort()
-        await self._alone.wait()
+        await self._unconnected.wait()
 
     def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
         """The node is as the disk says, and everything that it could tell of is durable."""
