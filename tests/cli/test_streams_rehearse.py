@@ -33,17 +33,33 @@ def test_an_upgrade_is_told_step_by_step():
     assert [row[:3] for row in rows] == [
         ["", "", "2"],
         ["1", "app1", "2"],
-        ["2", "app2 (leader)", "2"],
+        ["2", "app2 (leads)", "2"],
         ["3", "app2", "2"],
-        ["4", "app1 (leader)", "2 -> 11"],
+        ["4", "app1 (leads)", "2 -> 11"],
     ]
     assert lines[-1].startswith("All instances speak version 11. The longest time that a task had no owner: ")
 
 
-def test_the_steps_fit_into_a_terminal_of_80_columns():
-    _, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", env={"COLUMNS": "80"})
-    table = [line for line in out.splitlines() if line[0] in "│┃"]
-    assert [len(table), max(map(len, table))] == [6, 80]
+@pytest.mark.parametrize(
+    ("way", "rows"),
+    [
+        (["--from", "1.1", "--to", "4.0", "--instances", "2"], 5),
+        (["--from", "3.1", "--to", "4.0", "--instances", "3"], 4),
+        (["--from", "2.4", "--to", "4.0", "--instances", "10", "--partitions", "60"], 11),
+        (["--from", "2.4", "--to", "4.0", "--instances", "3", "--crash-at", "2", "--victim", "broker"], 5),
+        (["--from", "4.0", "--to", "4.3", "--instances", "1"], 2),
+    ],
+)
+def test_the_steps_fit_into_a_terminal_of_80_columns(way, rows):
+    _, out, _ = said(*way, env={"COLUMNS": "80"})
+    table = [line for line in out.splitlines() if line.startswith(("│", "┃"))]
+    assert [len(line) <= 80 for line in table] == [True] * (rows + 1)  # and its head; what is too wide takes another line
+
+
+def test_instances_have_as_many_threads_as_they_shall():
+    _, out, _ = said("--from", "2.4", "--to", "4.0", "--instances", "2", "--threads", "3", "--json")
+    told = json.loads(out)
+    assert (told["held"], told["world"]["threads"]) == (True, 3)
 
 
 def test_as_json_it_has_the_plan_and_every_step():
@@ -108,6 +124,8 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
         ("--from 2.4 --to 4.0 --leader soon", "--leader must be first, middle, last or a number, not 'soon'"),
         ("--from 2.4 --to 4.0 --leader 0", "--leader must be a number from 1 to 6, not 0"),
         ("--from 2.4 --to 4.0 --crash-at 7", "--crash-at must be a number from 1 to 6, not 7"),
+        ("--from 2.4 --to 4.0 --threads 0", "--threads must be a number from 1 to 10, not 0"),
+        ("--matrix --threads 2", "--matrix plays every upgrade, in worlds of its own: --threads is for one"),
         ("--from 2.4 --to 4.0 --victim leader", "--victim says who dies: say when, with --crash-at"),
         ("--from 2.4 --to 4.0 --instances 1 --crash-at 1", ALONE),
         ("--from 2.4 --to 4.0 --trace t.svg --picture t.svg", "--trace and --picture cannot both be written to t.svg"),

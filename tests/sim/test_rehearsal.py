@@ -2,7 +2,15 @@
 
 import pytest
 
+from apportion.errors import Code
+from apportion.sim.chronicle import Chronicle
 from apportion.sim.rehearsal import Rehearsal, RehearsalRefused, drawn, rehearse
+from apportion.sim.streams_instance import Instance
+from apportion.sim.streams_stage import StreamsStage
+from apportion.sim.world import World
+from apportion.streams.crew import Policy
+from apportion.streams.releases import known_release
+from apportion.streams.upgrades import Bounce
 
 
 def versions(rehearsed):
@@ -91,9 +99,53 @@ def test_an_instance_is_bounced_with_all_its_threads():
     assert [point.tasks for point in rehearsed.points][-1] == 6
 
 
-def test_a_leader_of_before_that_is_bounced_alone_takes_all_its_threads_with_it():
-    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"))
+def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it():
+    chronicle = Chronicle()
+    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"), chronicle)
     assert (sorted(rehearsed.died), rehearsed.broken) == (["app1"], None)
+    (died_us,) = [line.at_us for line in chronicle.lines if line.what.startswith("dies: ")]
+    assert [(line.at_us, line.who) for line in chronicle.lines if line.what == "ends"] == [(died_us, "app1-1"), (died_us, "app1-2")]
+
+
+def running(instances, threads):
+    """A stage on which everybody is at rest, and some seconds have passed since."""
+    rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
+    homes = [Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)]
+    stage = StreamsStage(World(rehearsal.scenario), homes, Policy(), rehearsal.probing_ms)
+    stage.opens()
+    while not (stage.is_at_rest() and stage.world.now_ms > 30_000):
+        stage.world.run(stage.world.now_us + 250_000)
+    return stage
+
+
+def test_an_instance_that_is_closed_finds_all_its_state_again_and_one_that_dies_its_last_checkpoint():
+    stage = running(instances=2, threads=2)
+    closed, dead = stage.instances
+    saved = dict(dead.disk)
+    had = dict(closed.state)
+    assert had and saved != dead.state
+    closed.close(closed.now_as)
+    for thread in dead.threads:
+        thread.die(says_goodbye=True)
+    for home in stage.instances:
+        home.threads[0].begin()
+    assert (closed.state, dead.state) == (had, saved)
+
+
+def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing():
+    stage = running(instances=2, threads=2)
+    home = stage.instances[0]
+    first, second = home.threads
+    second.pause(5_000_000)
+    home.close(Bounce(known_release("4.3")))
+    for thread in home.threads:
+        stage.begins_again(thread, 1_000)
+    first.begin()
+    first._give_up(Code.UNKNOWN_SERVER_ERROR, "for a while")
+    stage.world.run(stage.world.now_us + 3_000_000)
+    assert (first.is_up, second.is_up) == (False, True)
+    stage.world.run(stage.world.now_us + 10_000_000)
+    assert (first.is_up, second.is_up, home.now_as) == (True, True, home.next_as)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def _frame(rehearsed: Rehearsed, bottom: int) -> list[str]:
     bridge = f" by way of {way.bridge}" if way.bridge else ""
     longest = f"no task without an owner for longer than {rehearsed.longest_unowned_ms / 1000:.1f} s"
     end = longest if rehearsed.held else f"broken: {rehearsed.broken.why if rehearsed.broken else 'instances died'}"
-    size = f"{rehearsal.instances} instances, {2 * rehearsal.partitions} tasks"
+    threads = f" with {rehearsal.threads} threads each" if rehearsal.threads > 1 else ""
+    size = f"{rehearsal.instances} instances{threads}, {2 * rehearsal.partitions} tasks"
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 40} {bottom + STRIP + BELOW}"'
         ' font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">',

@@ -21,7 +21,7 @@ UNUSABLE = 2  # exit code where the arguments make no sense
 BROKEN = 1  # exit code where the upgrade does not go well
 PIPED_COLUMNS = 132
 LEGEND = (
-    "version: of the metadata in use once the group has settled. moved: tasks with another owner than before. "
+    "version: of the metadata in use once the group has settled. moved: tasks that another instance runs than before. "
     "stopped: tasks that nobody ran for a while, and the longest of these times."
 )
 
@@ -133,9 +133,12 @@ def _show(rehearsed: Rehearsed) -> None:
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
     console.print(f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}", soft_wrap=True)
+    if rehearsal.threads > 1:
+        console.print(f"  {rehearsal.instances} instances with {rehearsal.threads} threads each")
     for number, bounce in enumerate(rehearsal.upgrade.bounces):
         first, last = number * rehearsal.instances + 1, (number + 1) * rehearsal.instances
-        console.print(f"  bounce {number + 1}, steps {first} to {last}: every instance comes back as {bounce}")
+        steps = f"step {first}" if first == last else f"steps {first} to {last}"
+        console.print(f"  bounce {number + 1}, {steps}: every instance comes back as {bounce}", soft_wrap=True)
     if rehearsed.steps:
         console.print(_steps(rehearsed))
         console.print(LEGEND, style="dim", soft_wrap=True)
@@ -154,7 +157,7 @@ def told(way: Upgrade) -> str:
 
 
 def _steps(rehearsed: Rehearsed) -> Table:
-    table = Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled in")
+    table = Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled")
     for each in table.columns:  # a narrow terminal makes it high, and hides nothing
         each.overflow = "fold"
     for column in (0, 2, 3, 4, 5, 6):
@@ -162,13 +165,14 @@ def _steps(rehearsed: Rehearsed) -> Table:
     table.add_row("", "", str(rehearsed.version_before), "", "", "", "", style="dim")
     before = rehearsed.version_before
     for step in rehearsed.steps:
-        leads = " (leader)" if step.led else ""
-        crash = f", {step.crashed} crashes" if step.crashed else ""
+        leads = " (leads)" if step.led else ""
         version = str(step.version) if step.version == before else f"{before} -> {step.version}"
         stopped = f"{step.stopped}, {step.unowned_ms / 1000:.1f} s" if step.stopped else "0"
         figures = (version, str(step.rebalances), str(step.moved), stopped, f"{step.took_ms / 1000:.1f} s")
         last = step.number % rehearsed.rehearsal.instances == 0
-        table.add_row(str(step.number), f"{step.instance}{leads}{crash}", *figures, end_section=last)
+        table.add_row(str(step.number), f"{step.instance}{leads}", *figures, end_section=last and not step.crashed)
+        if step.crashed:
+            table.add_row("", f"{step.crashed} crashes", end_section=last)
         before = step.version
     return table
 

@@ -129,9 +129,9 @@ class Rehearsal:
 class Step(NamedTuple):
     """One step, once the group has settled.
 
-    at_ms: when it began. version: in which all work then. led: the instance led the group before. moved: tasks with another owner
-    than before. stopped: tasks that were active nowhere for a while; unowned_ms: for how long at the longest. crashed: who died on
-    the way, "" if nobody. died: instances that cannot be members, with their reasons.
+    at_ms: when it began. version: in which all work then. led: the instance led the group before. moved: tasks that another
+    instance owns than before. stopped: tasks that were active nowhere for a while; unowned_ms: for how long at the longest.
+    crashed: who died on the way, "" if nobody. died: instances that cannot be members, with their reasons.
     """
 
     number: int
@@ -290,9 +290,8 @@ class _Player:
         number, at_ms, led = len(self.steps) + 1, world.now_ms, instance is stage.leader_or_none()
         rebalances, known, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
         world.say("world", f"step {number}: {instance.name} comes back as {bounce}")
-        instance.next_as = bounce
+        instance.close(bounce)
         for thread in instance.threads:
-            thread.hear(thread.life, thread.close)
             stage.begins_again(thread, self.rehearsal.away_ms)
         crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
         rests_since_ms = self._passes() if self.rehearsal.faults else self._settle()

@@ -25,6 +25,7 @@ class Instance:
         self.disk: dict[TaskId, int] = {}
         self.state: dict[TaskId, int] = {}
         self.died_of = ""
+        self._closes = False
 
     @property
     def is_up(self) -> bool:
@@ -33,8 +34,8 @@ class Instance:
 
     @property
     def is_closing(self) -> bool:
-        """Its next process runs as something else, and has to wait until the last thread of this one has ended."""
-        return self.now_as != self.next_as and self.is_up
+        """It is being closed, and its last thread has not ended yet: so long its next process cannot begin."""
+        return self._closes and self.is_up
 
     @property
     def version(self) -> int:
@@ -54,6 +55,13 @@ class Instance:
     def begin(self) -> None:
         """A new process lives, with what the disk has."""
         self.now_as, self.died_of, self.state = self.next_as, "", dict(self.disk)
+        self._closes = False
+
+    def close(self, next_as: Bounce) -> None:
+        """All its threads are being closed, and its next process runs as that."""
+        self.next_as, self._closes = next_as, True
+        for each in self.threads:
+            each.hear(each.life, each.close)
 
     def saves(self) -> None:
         """The disk has the whole state."""
@@ -62,7 +70,7 @@ class Instance:
     def known_by(self, thread: "StreamThread") -> dict[TaskId, int]:
         """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of those of nobody.
 
-        A task that another one was given since it joined is nobody's: the group has not heard of it from that one.
+        A task that another one was given since it last asked to join is nobody's here: that one has not spoken of it yet.
         """
         up = [each for each in self.threads if each.is_up]
         others = {task for each in up if each is not thread for task in each.opened if task in each.said}

@@ -43,7 +43,8 @@ def one_active(group: Group) -> Iterator[str]:
 def one_role(group: Group) -> Iterator[str]:
     """No plan gave a process a task twice: neither as active and as standby, nor to two of its threads.
 
-    Who was answered in an older version than it spoke may not have been read: to the leader it is of no process that is known.
+    Who was answered in an older version than it spoke may not have been read: to the leader it is of no process that is known, and
+    this law takes it for a process of its own, also where the leader could read it.
     """
     given: dict[tuple[str, int, TaskId], str] = {}
     for each in group.threads:

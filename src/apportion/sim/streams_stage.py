@@ -57,7 +57,7 @@ class StreamsStage(Stage):
         home, number = self.instances[index // threads], index % threads + 1
         name = home.name if threads == 1 else f"{home.name}-{number}"
         thread = StreamThread(self.world, name, self.broker, (SOURCE,), index < scenario.statics, self.watch, self._dialects[index])
-        thread.triggers = self.triggers
+        thread.triggers, thread.returns = self.triggers, self._begins
         thread.plays(home, self._looks_on, policy=self.policy, probing_interval_ms=self._probing_ms)
         self.threads.append(thread)
         self.applications.append(thread)
@@ -68,7 +68,7 @@ class StreamsStage(Stage):
         assert isinstance(application, StreamThread)
         if self.clerk.is_idle and not application.home.is_closing:
             super()._begins(application, life)
-        else:
+        elif application.life == life:
             self.begins_again(application, 100)
 
     @property
@@ -117,7 +117,7 @@ class StreamsStage(Stage):
         return max((each.share.used for each in self._live()), default=-1)
 
     def owners(self) -> dict[TaskId, str]:
-        """The instance that runs each task now."""
+        """The instance that runs each task now, whichever thread of it does."""
         return {task: each.home.name for each in self._live() for task in each.active}
 
     def longest_gap_ms(self) -> int:

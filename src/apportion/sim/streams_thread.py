@@ -61,6 +61,7 @@ class StreamThread(Application):
     home: Instance
     settings: Mapping[str, Any]
     triggers: Callable[["StreamThread", str], None]
+    returns: Callable[["StreamThread", int], None]
 
     def plays(self, home: Instance, looks_on: Callable[["StreamThread"], None], **settings: Any) -> None:
         """It is one of the threads of `home`. looks_on: is told when its tasks may have changed. settings: see StreamsSettings."""
@@ -72,7 +73,7 @@ class StreamThread(Application):
         self.leads = False  # the generation that it joined last
         self.spoke: dict[int, int] = {}  # in which metadata version it joined each generation
         self.told: dict[TaskId, int] = {}  # what its member knows that it has
-        self.said: dict[TaskId, int] = {}  # what the group heard of that when it joined last
+        self.said: dict[TaskId, int] = {}  # what it said of that when it last asked to join
         self.active: dict[TaskId, None] = {}
         self.active_in = 0  # the life of its member in which it was given these
         self.restoring: dict[TaskId, None] = {}
@@ -85,7 +86,7 @@ class StreamThread(Application):
 
     @property
     def opened(self) -> Mapping[TaskId, None]:
-        """The tasks whose state no other thread of its process can use: those that it runs, and all that it was given."""
+        """The tasks whose state it uses, and no other thread of its process: those that it runs, and all that it was given."""
         return self.active | dict.fromkeys((*self.share.active, *self.share.standby))
 
     @property
@@ -176,6 +177,11 @@ class StreamThread(Application):
         self.world.say(self.name, f"dies: {why}")
         for each in self.home.threads:
             each._ended()
+
+    def _starts_again(self, life: int) -> None:
+        """Nobody comes back to a process that died of something."""
+        if not self.home.died_of:
+            self.returns(self, life)
 
     def _heard(self, send: Send, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
