@@ -200,6 +200,23 @@ def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap):
     assert described["offsets"] == [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}]
 
 
+def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap):
+    odd = "[/x][bold]odd[/bold] :fire: \x1b[2J\nline"
+    cluster = Cluster(bootstrap, client_id=odd)
+    join(cluster, odd, "m")
+    listed = CliRunner().invoke(app, ["groups", "list", "--bootstrap", bootstrap])
+    described = CliRunner().invoke(app, ["groups", "describe", odd, "--bootstrap", bootstrap])
+    refused = CliRunner().invoke(app, ["groups", "describe", odd + "er", "--bootstrap", bootstrap])
+    leave = ConsumerGroupHeartbeatRequest(group_id=odd, member_id="m", member_epoch=-1)
+    assert cluster.call(leave, coordinator=odd).error_code == Code.NONE
+    assert cluster.call(DeleteGroupsRequest(groups_names=(odd,)), coordinator=odd).results[0].error_code == Code.NONE
+    cluster.close()
+    name = r"[/x][bold]odd[/bold] :fire: \x1b[2J\nline"
+    assert sum(name in line for line in listed.stdout.splitlines()) == 1
+    assert [name in line for line in described.stdout.splitlines() if "odd" in line] == [True, True]  # the group, and its client
+    assert name in refused.stderr
+
+
 def test_an_address_that_is_none_is_refused_in_one_sentence():
     code, lines = said("list", "--bootstrap", "bogus")
     assert (code, lines) == (2, [["apportion", "groups:", "bootstrap", "server", "'bogus'", "is", "not", "host:port"]])

@@ -25,6 +25,7 @@ from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -116,6 +117,22 @@ def test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line(broke
         assert other.answer(ApiVersionsRequest, 0)[1].error_code == Code.NONE
     lines = [record.getMessage() for record in caplog.records if "closed the connection" in record.getMessage()]
     assert len(lines) == 1, lines
+
+
+def test_what_a_peer_names_itself_is_one_line_of_the_log(caplog):
+    caplog.set_level(logging.INFO, logger="apportion.server")
+    group = "g\n2026-01-01 ERROR forged \x1b[31m"
+    with EmbeddedBroker(group_min_session_timeout_ms=100) as broker, Peer(broker.bootstrap) as peer:
+        protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
+        request = JoinGroupRequest(
+            group_id=group, session_timeout_ms=100, rebalance_timeout_ms=100, protocol_type="consumer", protocols=(protocol,)
+        )
+        peer.ask(request, 3)  # older than KIP-394: it is in at once, and then silent
+        peer.answer(JoinGroupRequest, 3)
+        while not any("forged" in record.getMessage() for record in caplog.records):
+            peer.ask(ListGroupsRequest(), 4)
+            peer.answer(ListGroupsRequest, 4)
+    assert all(record.getMessage().isprintable() for record in caplog.records)
 
 
 def test_a_frame_that_stops_in_the_middle_harms_nobody(broker):
@@ -230,6 +247,13 @@ def test_produce_without_acks_gets_no_answer(broker):
         peer.ask(produce("silent", batch(10), acks=0), 12, 8)
         peer.ask(ApiVersionsRequest(), 0, 9)
         assert peer.answer(ApiVersionsRequest, 0)[0] == 9
+
+
+def test_a_broker_that_has_ended_is_not_entered_again():
+    with EmbeddedBroker() as broker:
+        pass
+    with pytest.raises(RuntimeError, match="this broker has ended: make another"):
+        broker.__enter__()
 
 
 def test_a_second_broker_on_the_directory_is_refused(tmp_path):

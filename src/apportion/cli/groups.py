@@ -13,6 +13,7 @@ from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.spans import Place
+from apportion.readable import readable
 from apportion.wire.codec import Buffer
 from apportion.wire.consumer_protocol import decode
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
@@ -36,7 +37,7 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
         table = Table("group", "type", "state")
         groups = _listed(cluster)
         for group in groups:
-            table.add_row(*group.values())
+            table.add_row(*map(readable, group.values()))
         return groups, [table]
 
     return _shown(bootstrap, timeout_ms, ask, as_json)
@@ -49,8 +50,8 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
         group = _group(cluster, group_id)
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
-            offsets.add_row(*("-" if each is None else str(each) for each in row.values()))
-        return group, [Text(_title(group)), _members(group), offsets]
+            offsets.add_row(*map(_cell, row.values()))
+        return group, [Text(readable(_title(group))), _members(group), offsets]
 
     return _shown(bootstrap, timeout_ms, ask, as_json)
 
@@ -69,14 +70,14 @@ def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, 
     if as_json:
         print(json.dumps(found, indent=2))
         return 0
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for part in shown:
         console.print(part, soft_wrap=isinstance(part, Text))
     return 0
 
 
 def _failed(error: Exception, exit_code: int) -> int:
-    print(f"apportion groups: {error}", file=sys.stderr)
+    print(f"apportion groups: {readable(str(error))}", file=sys.stderr)
     return exit_code
 
 
@@ -217,9 +218,12 @@ def _members(group: dict[str, Any]) -> Table:
     columns = [each for each in ("member", "instance", "client", "host", "protocol", "epoch") if telling.get(each, True)]
     table = Table(*columns, "owns")
     for member in members:
-        cells = ("-" if member[each] is None else str(member[each]) for each in columns)
-        table.add_row(*cells, _owned(member["owns"]))
+        table.add_row(*(_cell(member[each]) for each in columns), readable(_owned(member["owns"])))
     return table
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else readable(str(value))
 
 
 def _title(group: dict[str, Any]) -> str:

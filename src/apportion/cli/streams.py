@@ -13,6 +13,7 @@ from apportion.client.classic_groups import Position, described, listed, positio
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
+from apportion.readable import readable
 from apportion.streams.holdup import find_holdup
 from apportion.streams.portrait import Consumer, Copies, Portrait, Process, Shown, outline, portray
 from apportion.streams.words import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
@@ -73,7 +74,7 @@ def group_names(bootstrap: str, begun: str) -> list[str]:
 
 
 def _failed(error: Exception, exit_code: int) -> int:
-    print(f"apportion streams: {error}", file=sys.stderr)
+    print(f"apportion streams: {readable(str(error))}", file=sys.stderr)
     return exit_code
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from apportion.readable import readable
+
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 LEAST_WIDTH = 20  # of what stands beside a label
 LAST_DATE_MS = 253_402_300_799_999  # of the year 9999
@@ -25,14 +27,14 @@ def show(report: dict[str, Any]) -> None:
     """The report is on stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for line in (_title(report), *_whole(report)):
-        console.print(Text(_readable(line)), soft_wrap=True)
+        console.print(Text(readable(line)), soft_wrap=True)
     if not report["told"]:
         everybody = (_consumer(process, each) for process in report["processes"] for each in process["consumers"])
         _show_rows(console, list(zip(_once("consumers"), everybody, strict=False)))
         return
     for process in report["processes"]:
         console.print()
-        console.print(Text(_readable(_name(process)), style="bold"), soft_wrap=True)
+        console.print(Text(readable(_name(process)), style="bold"), soft_wrap=True)
         _show_rows(console, list(_rows(process)))
 
 
@@ -40,15 +42,10 @@ def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
     """Labels and values stand in two columns; a long value goes on below itself."""
     beside = max((len(label) for label, _ in rows), default=0) + 4
     for label, value in rows:
-        lines = Text(_readable(value)).wrap(console, max(console.width - beside, LEAST_WIDTH))
+        lines = Text(readable(value)).wrap(console, max(console.width - beside, LEAST_WIDTH))
         for number, part in enumerate(lines):
             part.rstrip()
             console.print(Text(f"  {'' if number else label}".ljust(beside)) + part, soft_wrap=True)
-
-
-def _readable(text: str) -> str:
-    """The text with escapes in place of what a terminal would obey: members write what they like."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def _title(report: dict[str, Any]) -> str:

@@ -119,7 +119,8 @@ class Consumer:
         """The group has stored the positions of everything delivered so far, or just `offsets` (the next to read).
 
         Raises Refused if this consumer may no longer commit: another one has taken over, and will deliver those records again.
-        Inside `on_lost` the lost partitions have no position any more: without `offsets` nothing is stored of them.
+        Raises Disconnected where no coordinator has answered for 30 seconds. Inside `on_lost` the lost partitions have no position
+        any more: without `offsets` nothing is stored of them.
         """
         self._store(self._uncommitted() if offsets is None else {self._place(*name): offset for name, offset in offsets.items()})
 

@@ -55,6 +55,7 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.member.streams import StreamsMember
 from apportion.member.streams_assignor import TaskShare
+from apportion.readable import readable
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
@@ -263,7 +264,7 @@ class Session:
                 self._record("lost", life, lost, ())
             case Failed(code, why):
                 self._record("failed", self._status.lives, (), (), f"{code.name}: {why}")
-                log.error("group %s: %s: %s", self._group, code.name, why)
+                log.error("group %s: %s: %s", readable(self._group), code.name, readable(why))
             case Left():
                 self._record("left", self._status.lives, (), ())
                 with self._changed:
@@ -276,7 +277,7 @@ class Session:
         """It is in the log; what was said last is said again only after `SAID_AGAIN_S`, so that an outage does not fill the log."""
         if text != self._said or time.monotonic() >= self._say_again_s:
             self._said, self._say_again_s = text, time.monotonic() + SAID_AGAIN_S
-            log.log(logging.getLevelName(level.upper()), "%s", text)
+            log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
     def _find(self, action: FindCoordinator) -> Event:
         self.cluster.forget_coordinator(action.group_id)

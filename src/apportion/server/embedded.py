@@ -15,7 +15,7 @@ START_SECONDS = 60
 
 
 class EmbeddedBroker:
-    """A running broker; `bootstrap` is where clients reach it. Leaving the `with` block stops it.
+    """A running broker, from the moment it is made; `bootstrap` is where clients reach it. `close`, or the `with` block, ends it.
 
     data_dir: where topics and groups live; None for a directory that is deleted at the end. Settings bear Kafka's names with
     underscores for dots, or as they are: `EmbeddedBroker(num_partitions=3, **{"group.consumer.session.timeout.ms": 6000})`.
@@ -37,6 +37,8 @@ class EmbeddedBroker:
         self._raise_failure()
 
     def __enter__(self) -> "EmbeddedBroker":
+        if not self._thread.is_alive():
+            raise RuntimeError("this broker has ended: make another EmbeddedBroker, with the same data_dir if it shall go on")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

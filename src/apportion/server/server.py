@@ -15,6 +15,7 @@ from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply
 from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings, host_and_port
+from apportion.readable import readable
 from apportion.server.connection import Connection, Slot
 from apportion.store.files import RealDisk
 
@@ -116,7 +117,7 @@ class Server:
         if not self._connections:
             self._unconnected.set()
         if why:
-            LOG.warning("closed the connection of %s: %s", connection.peer, why)
+            LOG.warning("closed the connection of %s: %s", connection.peer, readable(why))
         if tickets:
             for ticket in tickets:
                 self._waiting.pop(ticket, None)
@@ -149,7 +150,7 @@ class Server:
             if place is not None:
                 self._answer(place[0], place[1], action.body)
         elif type(action) is Note:
-            LOG.log(LEVELS[action.level], "%s", action.text)
+            LOG.log(LEVELS[action.level], "%s", readable(action.text))
 
     def _break(self, error: Exception) -> None:
         LOG.error("the broker cannot go on and ends: %r", error)

@@ -42,6 +42,7 @@ from apportion.member.consumer import View
 from apportion.member.parted import Parted, parted
 from apportion.member.plan import EARLIEST, LATEST
 from apportion.member.spans import Place, Span
+from apportion.readable import readable
 from apportion.spark.options import SourceOptions
 from apportion.topics import Topic
 from apportion.wire.messages.consumer_group_describe import (
@@ -176,7 +177,7 @@ class Owner:
         return self.session.status()
 
     def _noted(self, note: Note) -> None:
-        log.log(logging.getLevelName(note.level.upper()), "group %s: %s", self.options.group, note.text)
+        log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
 
     def _described(self) -> DescribedGroup | Parted:
         """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
