@@ -5,6 +5,7 @@ or a Spark worker's work, is `story`; what of it is in the owner's hands is told
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from apportion.errors import Code
@@ -122,19 +123,8 @@ class Application(Client):
 
     def _new_member(self, scenario: Scenario) -> AnyMember:
         if self.speaks_classic:
-            return ClassicMember(
-                ClassicSettings(
-                    group_id=self.group,
-                    assignors=tuple(CLIENT_ASSIGNORS[name]() for name in self.dialect.assignors),
-                    instance_id=self.instance_id,
-                    session_timeout_ms=scenario.session_ms,
-                    heartbeat_interval_ms=scenario.heartbeat_ms,
-                    rebalance_timeout_ms=scenario.rebalance_ms,
-                    poll_limit_ms=scenario.rebalance_ms,
-                    metadata_interval_ms=LOOKS_EVERY_MS,
-                    request_timeout_ms=REQUEST_TIMEOUT_MS,
-                )
-            )
+            assignors = tuple(CLIENT_ASSIGNORS[name]() for name in self.dialect.assignors)
+            return ClassicMember(replace(self._classic_settings(scenario), assignors=assignors))
         return ConsumerMember(
             Settings(
                 group_id=self.group,
@@ -144,6 +134,19 @@ class Application(Client):
                 poll_limit_ms=scenario.rebalance_ms,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
             )
+        )
+
+    def _classic_settings(self, scenario: Scenario) -> ClassicSettings:
+        """What every classic member of this world is set to, but for its assignors."""
+        return ClassicSettings(
+            group_id=self.group,
+            instance_id=self.instance_id,
+            session_timeout_ms=scenario.session_ms,
+            heartbeat_interval_ms=scenario.heartbeat_ms,
+            rebalance_timeout_ms=scenario.rebalance_ms,
+            poll_limit_ms=scenario.rebalance_ms,
+            metadata_interval_ms=LOOKS_EVERY_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
 
     def die(self, says_goodbye: bool) -> None:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.member.generation import ClassicSettings
 from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
 from apportion.member.plan import LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.member.streams import StreamsMember
 from apportion.member.streams_assignor import StreamsSettings, TaskShare
-from apportion.sim.application import LOOKS_EVERY_MS, Application, has_news
+from apportion.sim.application import Application, has_news
 from apportion.sim.client import REQUEST_TIMEOUT_MS
 from apportion.sim.network import Line
 from apportion.sim.questions import News, NoAnswer, Pause, Request, offsets_at, topics_of
@@ -135,19 +134,7 @@ class StreamThread(Application):
             assignor=assignor_of(bounce.release),
             **self.settings,
         )
-        return StreamsMember(
-            settings,
-            ClassicSettings(
-                group_id=self.group,
-                instance_id=self.instance_id,
-                session_timeout_ms=scenario.session_ms,
-                heartbeat_interval_ms=scenario.heartbeat_ms,
-                rebalance_timeout_ms=scenario.rebalance_ms,
-                poll_limit_ms=scenario.rebalance_ms,
-                metadata_interval_ms=LOOKS_EVERY_MS,
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
-            ),
-        )
+        return StreamsMember(settings, self._classic_settings(scenario))
 
     def tell(self, event: Any) -> None:
         """As every application; the member knows what its process has at this moment."""
