@@ -1,13 +1,15 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-compat bench sim mutants lock clean fresh
+.PHONY: help demo quick test check test-compat long bench sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
 ARGS ?=
 TESTS ?=
+WORKERS ?= 3
 PY := .venv/bin/python
 READY := .venv/.ready
+UNITS := tests/assign tests/columns tests/coord tests/drive tests/member tests/node tests/store tests/streams tests/wire $(wildcard tests/test_*.py)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
 	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)
@@ -21,8 +23,11 @@ $(READY): requirements.lock pyproject.toml tools/set_up.sh
 demo: $(READY) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka)
 	@$(JAVA) $(PY) -m demo --broker $(BROKER) $(ARGS)
 
-test: $(READY) ## every test but those against foreign clients and brokers
-	@$(JAVA) $(PY) -m pytest $(or $(TESTS),tests) --ignore=tests/compat --ignore=tests/kafka $(ARGS)
+quick: $(READY) ## the rooms that start no process, with a tenth of the examples of each property: a contributor's inner loop
+	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),$(UNITS) --ignore=tests/wire/test_oracles.py) $(ARGS)
+
+test: $(READY) ## every test but those against foreign clients and brokers (WORKERS=0: in one process)
+	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(or $(TESTS),tests) --ignore=tests/compat --ignore=tests/kafka $(ARGS)
 
 check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m ruff check .
@@ -31,7 +36,10 @@ check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m pytest tests/test_tidy.py
 
 test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
-	@$(JAVA) $(PY) -m pytest $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
+	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
+
+long: $(READY) ## searches that take hours, from a fresh seed; says how to repeat a failure (ARGS="--sample", "--only kills")
+	@$(JAVA) $(PY) tools/long.py $(ARGS)
 
 bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
 	@$(JAVA) $(PY) bench/run.py $(ARGS)

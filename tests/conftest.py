@@ -4,11 +4,25 @@ import os
 from typing import NoReturn
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# how long an example takes, or takes to be drawn, says how busy the machine is
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+from tests import profiles, units
+
+profiles.register()
+
+
+def pytest_collection_modifyitems(items):
+    """Scale the properties to the profile, and let the tests that wait longest begin first. A search has no time limit."""
+    profiles.scale(items)
+    if profiles.is_search():
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))
+    items.sort(key=lambda item: units.rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Share a run with several workers (`pytest -n 3`) out by `tests/units.py`."""
+    return units.scheduler(config, log)
 
 
 def lane_missing(reason: str) -> NoReturn:

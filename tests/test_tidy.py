@@ -183,7 +183,7 @@ def name_faults(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def docstring_faults(path: str, tree: ast.Module) -> Iterator[str]:
-    """Public modules, classes, functions and methods that do not say what is true afterwards."""
+    """Yield the public modules, classes, functions and methods that have no docstring."""
 
     def faults(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
         for child in node.body:

@@ -85,11 +85,10 @@ class Tree:
     def __init__(self, root: Path, place: Path) -> None:
         place.mkdir(parents=True)
         self.place = place = place.resolve()
-        leave = shutil.ignore_patterns("__pycache__", ".hypothesis")
+        leave = shutil.ignore_patterns("__pycache__", ".hypothesis", "target", "node_modules")
         shutil.copytree(root / "src" / "apportion", place / "src" / "apportion", ignore=leave)
-        for name in TESTS:
-            shutil.copytree(root / "tests" / name, place / "tests" / name, ignore=leave)
-        shutil.copy(root / "tests" / "conftest.py", place / "tests")
+        for name in ("tests", "docs"):  # whole: some tests hold the pages, and other tests, to what they promise
+            shutil.copytree(root / name, place / name, ignore=leave)
         shutil.copy(root / "pyproject.toml", place)
         compile_all = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src"]
         subprocess.run(compile_all, cwd=place, check=True)

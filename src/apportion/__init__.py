@@ -6,11 +6,12 @@ from typing import Any
 __version__ = "0.1.0"
 
 LAZY = {  # public name -> the module that holds it
+    "AnotherSink": "apportion.member.sinks",
     "Consumer": "apportion.client.consumer",
     "StreamsConsumer": "apportion.client.streams",
 }
 
-__all__ = ["Consumer", "StreamsConsumer", "__version__"]
+__all__ = ["AnotherSink", "Consumer", "StreamsConsumer", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -58,10 +58,11 @@ class Deadlines:
         """
         due = self._popped(now_ms)
         for at_ms, key in due:
-            self.arm(key, at_ms)
+            self._at[key] = self._queued[key] = at_ms
+            heappush(self._heap, (at_ms, key))
         for at_ms, key in due:
             if self._at.get(key) == at_ms:
-                self.disarm(key)
+                del self._at[key]
                 yield key
 
     def _popped(self, now_ms: int) -> list[tuple[int, Key]]:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
+from apportion.member.sinks import metadata_of
 from apportion.member.spans import Place
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
@@ -95,9 +96,24 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap):
             "type": "classic",
             "state": "Empty",
             "members": [],
+            "sinks": [],
             "offsets": [{"topic": "t", "partition": 0, "committed": 2, "end": 2, "lag": 0}],
         },
     )
+
+
+def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap):
+    cluster = Cluster(bootstrap)
+    place = Place("t", cluster.topics(["t"]).named("t").id, 0)
+    try:
+        cluster.commit("of-a-sink", {place: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
+        result = CliRunner().invoke(app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap])
+        assert json.loads(result.stdout)["sinks"] == ["/lake/a", "/lake/b"]
+        _, lines = said("describe", "of-a-sink", "--bootstrap", bootstrap)
+        assert lines[0] == ["of-a-sink:", "a", "classic", "group,", "Empty,", "of", "the", "sink", "/lake/a", "and", "/lake/b"]
+    finally:
+        cluster.call(DeleteGroupsRequest(groups_names=("of-a-sink",)), coordinator="of-a-sink")
+        cluster.close()
 
 
 def classic(cluster, group_id, protocol_type, assignment):
@@ -109,6 +125,7 @@ def classic(cluster, group_id, protocol_type, assignment):
     request = {
         "group_id": group_id,
         "session_timeout_ms": 60_000,
+        "rebalance_timeout_ms": 60_000,
         "protocol_type": protocol_type,
         "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
     }
@@ -155,11 +172,12 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(bootstrap, gro
                 "owns": {} if owns is None else {"t": owns},
             }
         ],
+        "sinks": [],
         "offsets": [] if owns is None else [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}],
     }
     assert lines[0] == f"{group_id}: a classic group, Stable, assignor range".split()
     shown = [] if owns is None else ["t", "0,7"]
-    assert next(line for line in lines if line[:1] == [member_id]) == [member_id, "reader", host, *shown]
+    assert next(line for line in lines if line[:1] == [member_id]) == [member_id, "reader", host.removeprefix("/"), *shown]
     assert ["member", "client", "host", "owns"] in lines
 
 

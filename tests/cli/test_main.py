@@ -40,8 +40,15 @@ def test_the_version_is_said():
         (["--set", "num.partitions=x"], "num.partitions must be a whole number, not 'x'."),
         (["--set", "num.partitions=0"], "num.partitions must be at least 1, not 0."),
         (["--set", "auto.create.topics.enable=maybe"], "auto.create.topics.enable must be true or false, not 'maybe'."),
-        (["--listen", "9092"], "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not '9092'."),
-        (["--listen", "SSL://here:9092"], "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'SSL://here:9092'."),
+        (["--listen", "9092"], "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not '9092'."),
+        (["--listen", "SSL://here:9092"], "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'SSL://here:9092'."),
+        (["--listen", "here:99999"], "--listen has port 99999, which is out of range: a port is a number up to 65535."),
+        (["--set", "listeners=here:99999"], "listeners has port 99999, which is out of range: a port is a number up to 65535."),
+        (["--set", "listeners=here"], "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'."),
+        (
+            ["--set", "advertised.listeners=here"],
+            "advertised.listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'.",
+        ),
         (
             ["--set", "group.consumer.session.timeout.ms=70000"],
             "group.consumer.session.timeout.ms (70000) must not be above group.consumer.max.session.timeout.ms (60000).",

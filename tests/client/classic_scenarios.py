@@ -234,7 +234,7 @@ def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(mem
     settle([first], 4)
 
 
-def test_a_member_that_answers_nothing_for_a_session_loses_its_place(members):
+def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(members):
     first, second = members("sticky"), members("sticky")
     settle([first, second], 2, 2)
     first.cluster.call = lambda *_, **__: (_ for _ in ()).throw(Refused(Code.COORDINATOR_NOT_AVAILABLE, "cut"))

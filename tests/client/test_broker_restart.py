@@ -1,5 +1,6 @@
 """A member whose broker goes away and comes back on the same address, with the same data."""
 
+import re
 import socket
 
 import pytest
@@ -52,6 +53,32 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     session.commit({places_of(topic)[1]: 6})
     assert session.committed(places_of(topic)) == dict(zip(places_of(topic), [5, 6, None], strict=True))
     assert session.leave()
+    cluster.close()
+
+
+def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_again(start, caplog):
+    broker = start()
+    cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
+    place = places_of(cluster.create_topic("t", 1))[0]
+    cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
+
+    def told():
+        lines = [each.getMessage() for each in caplog.records if each.name == "apportion.consumer"]
+        return [line for line in lines if "fetch" in line]
+
+    with apportion.Consumer(broker.bootstrap, "g-outage", topics=["t"], auto_offset_reset="earliest") as consumer:
+        assert len(consumer.poll(20_000)) == 1
+        broker.close()
+        while not told():
+            consumer.poll(20)
+        for _ in range(20):
+            assert consumer.poll(20) == []
+        (began,) = told()
+        assert re.match("group g-outage: cannot fetch now, and tries again until it can: .*connection", began)
+        broker = start()
+        cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
+        assert len(consumer.poll(20_000)) == 1
+        assert [line.rpartition(" after ")[0] for line in told()[1:]] == ["group g-outage: fetches again"]
     cluster.close()
 
 

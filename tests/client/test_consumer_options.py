@@ -3,6 +3,9 @@
 import pytest
 
 from apportion import Consumer
+from apportion.client.foreign_options import why_foreign_or_none
+from apportion.client.options import OPTIONS
+from apportion.client.streams_options import STREAMS
 from apportion.member.assigning import Rebalance
 from apportion.member.assignors import Range
 
@@ -63,6 +66,37 @@ def test_an_unclear_option_is_refused_with_the_remedy(options, sentence):
     with pytest.raises(ValueError) as refusal:
         Consumer("localhost:1", "g", **options)
     assert sentence in str(refusal.value)
+
+
+PLAIN = "only plain connections are supported yet"
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("security_protocol", PLAIN),
+        ("security.protocol", PLAIN),
+        ("ssl_cafile", PLAIN),
+        ("sasl_mechanism", PLAIN),
+        ("key_deserializer", "keys and values are bytes; decode them when you read a record, and drop the option"),
+        ("enable_auto_commit", "it is called auto_commit here"),
+        ("group_instance_id", "it is called instance_id here"),
+        ("fetch_min_bytes", "the consumer chooses it by itself; drop the option"),
+        ("commit_interval_ms", "it is called auto_commit_interval_ms here"),
+        ("state.dir", "it is a setting of Kafka Streams, and a Consumer has no tasks; drop the option"),
+        ("isolation_level", "only committed records are read, as with read_committed; drop the option"),
+    ],
+)
+def test_an_option_of_another_client_is_refused_with_its_own_reason(option, why):
+    with pytest.raises(ValueError) as refusal:
+        Consumer("localhost:1", "g", **{option: "x"})
+    assert str(refusal.value) == f"option {option!r} cannot be used: {why}"
+
+
+def test_no_option_of_ours_is_refused_as_another_clients():
+    assert [
+        name for name in (*OPTIONS, *STREAMS) for has_tasks in (True, False) if why_foreign_or_none(name, has_tasks=has_tasks)
+    ] == []
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])

@@ -24,6 +24,12 @@ def test_a_wrong_bootstrap_list_is_refused_with_the_entry(wrong):
         Cluster(wrong)
 
 
+@pytest.mark.parametrize("port", ["65536", "99999", "9" * 5_000])
+def test_a_port_out_of_range_is_named_as_that(port):
+    with pytest.raises(ValueError, match=f"has port {port}, which is out of range: a port is a number up to 65535"):
+        addresses(f"a:{port}")
+
+
 def test_patience_raises_what_stood_in_the_way_when_the_time_is_over():
     patience = Patience(200)
     with pytest.raises(KeyError):

@@ -34,6 +34,11 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ({"application_server": "here:99999"}, "application.server must be host:port, not 'here:99999'"),
         ({"num_standbys": 1}, "unknown option 'num_standbys': did you mean 'num_standby_replicas'?"),
         ({"foo": 1}, "unknown option 'foo': options are process_id, .*, num_standby_replicas, .*, max_poll_records"),
+        ({"ssl_cafile": "x"}, "^option 'ssl_cafile' cannot be used: only plain connections are supported yet$"),
+        (
+            {"num_stream_threads": 4},
+            "^option 'num_stream_threads' cannot be used: a StreamsConsumer is one member; start as many as you want threads$",
+        ),
         ({"topics": ["x"]}, "topics cannot be chosen: a Streams group reads those of its topology"),
     ],
 )

@@ -25,12 +25,12 @@ MODULE_SETTINGS = (
 
 
 class Served:
-    """`apportion serve` on one data directory; it can be killed and started again on the same port."""
+    """`apportion serve` on one data directory; it can be killed and started again on the same port (0: any that is free)."""
 
-    def __init__(self, data_dir, *settings):
+    def __init__(self, data_dir, *settings, port=0):
         self.data_dir = data_dir
         self.settings = settings
-        self.port = 0
+        self.port = port
         self.process = None
         self.start()
 
@@ -44,7 +44,7 @@ class Served:
         line = self.process.stdout.readline()
         found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
         assert found, f"{line!r}; its log: {self.log()}"
-        self.port = int(found[1])
+        self.port = self.port or int(found[1])  # the line has the port that clients are told, which may be a proxy's
 
     @property
     def bootstrap(self):

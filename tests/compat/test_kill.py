@@ -1,5 +1,6 @@
 """SIGKILL of the broker under load, again and again: nothing that it acknowledged is lost or doubled."""
 
+import os
 import random
 import threading
 import time
@@ -7,7 +8,8 @@ import time
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-KILLS = 20
+KILLS = int(os.environ.get("APPORTION_KILLS", "20"))
+SEED = int(os.environ.get("APPORTION_KILLS_SEED", "20"))
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python's, of another module
 
@@ -85,7 +87,7 @@ class Load:
 
 
 def test_twenty_kills_lose_and_double_nothing(served):
-    chance = random.Random(20)
+    chance = random.Random(SEED)
     reader = {"bootstrap.servers": served.bootstrap, "group.id": "committer", "enable.auto.commit": False}
     with Load(served.bootstrap) as load:
         for _ in range(KILLS):

@@ -16,6 +16,12 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
+REFUSED = (
+    Code.UNKNOWN_MEMBER_ID,
+    Code.FENCED_INSTANCE_ID,
+    Code.GROUP_MAX_SIZE_REACHED,
+    Code.INCONSISTENT_GROUP_PROTOCOL,
+)
 LOST = (Code.UNKNOWN_MEMBER_ID, Code.FENCED_INSTANCE_ID, Code.FENCED_MEMBER_EPOCH, Code.GROUP_ID_NOT_FOUND)
 
 
@@ -278,7 +284,7 @@ class ClassicClient:
             self.next = "join"
         elif code == Code.ILLEGAL_GENERATION:
             self.lose()
-        elif code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_INSTANCE_ID, Code.GROUP_MAX_SIZE_REACHED):
+        elif code in REFUSED:
             self.lose()
             self.member_id = ""
         else:

@@ -90,6 +90,10 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class():
             "group.consumer.heartbeat.interval.ms (20000) must not be above group.consumer.max.heartbeat.interval.ms (15000).",
         ),
         (
+            {"group_consumer_heartbeat_interval_ms": 99},
+            "group.consumer.heartbeat.interval.ms (99) must not be below group.consumer.min.heartbeat.interval.ms (100).",
+        ),
+        (
             {"group_consumer_session_timeout_ms": 1000},
             "group.consumer.heartbeat.interval.ms (1000) must be below group.consumer.session.timeout.ms (1000).",
         ),

@@ -119,7 +119,7 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
     leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
     leader.act()
     answer = world.join("c")
-    assert (answer.error_code, "one partition" in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True)
+    assert (answer.error_code, "one partition" in answer.error_message) == (Code.UNKNOWN_SERVER_ERROR, True)
 
 
 def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):

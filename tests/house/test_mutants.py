@@ -35,6 +35,7 @@ def small_project(place):
         "src/apportion/coord/least.py": SOURCE,
         "src/apportion/member/__init__.py": "",
         "tests/conftest.py": "",
+        "docs/page.md": "",
         "tests/coord/test_least.py": (
             "from apportion.coord.least import least\n\n"
             "def test_the_lesser_is_returned():\n    assert (least(1, 2), least(2, 1)) == (1, 1)\n"

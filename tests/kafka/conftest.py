@@ -1,5 +1,6 @@
 """One real Apache Kafka for the whole run of the tests in this directory."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,11 @@ def kafka(jars, tmp_path_factory, lane_missing):
         yield broker
     finally:
         broker.kill()
+
+
+@pytest.fixture
+def group(sides):
+    """The name of a group that both brokers of the module's `sides` see for the first time; their scripts begin anew."""
+    for side in sides:
+        side.begin()
+    return f"group-{time.time_ns()}"

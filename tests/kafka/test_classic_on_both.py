@@ -1,6 +1,7 @@
 """Classic groups on our broker and on a real Kafka, told step by step: votes, deadlines, and what is left after a start."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,8 @@ AFTERWARDS = {"group.initial.rebalance.delay.ms": 1_000, "group.max.size": 3}
 """What is set on both when they start again."""
 CROWDED = "crowded"
 """A group that has one member too many then."""
+DIED = "died"
+"""A group whose last generation was joined and has no assignment then."""
 SESSION_MS = 1_000
 BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
@@ -96,15 +99,15 @@ def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_a
     assert (ours["answer"]["generation"], theirs["answer"]) == (1, "parked")
 
 
-def live_on(sides, seconds, *pulses):
-    """These members have given signs of life for so long; what came of everything that was asked before, by member."""
+def live_on(sides, letters, *pulses):
+    """What came of everything that was asked before, by member, once all these are answered; others give signs of life."""
     late = [{}, {}]
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    give_up = time.monotonic() + 30
+    while any(each.keys() != set(letters) for each in late):
+        assert time.monotonic() < give_up, late
         for pulse in pulses:
             for heard, said in zip(late, exchange(sides, pulse), strict=True):
                 heard |= said["late"]
-        time.sleep(0.1)  # sessions are real time on a foreign broker
     return late
 
 
@@ -132,7 +135,7 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides):
     both(sides, Sync(idle, "g", 2, version=2))
     # An id that was handed out is not used in time.
     both(sides, Join(pending, "h", ((RANGE, b""),), session_ms=SESSION_MS))
-    heard = live_on(sides, 4, Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2))
+    heard = live_on(sides, "deg", Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2))
     told = [{letter: (said["code"], said.get("generation")) for letter, said in late.items()} for late in heard]
     assert told == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
     assert both(sides, Pulse(silent, "b", 2, 2))["answer"] == {"code": 27}
@@ -185,6 +188,15 @@ def restarted(jars, tmp_path_factory):
         for letter in "bcda":
             exchange(sides, Sync(CROWDED, letter, 2, version=2))
         known[CROWDED] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        for side in sides:
+            side.begin()
+        assemble(sides, DIED, ((RANGE,),) * 2)
+        both(sides, Sync(DIED, "b", 2, version=2))
+        exchange(sides, Sync(DIED, "a", 2, (("a1", b"one"), ("b1", b"two")), 2))
+        exchange(sides, joining(DIED, "c"))
+        exchange(sides, joining(DIED, "b"))
+        exchange(sides, joining(DIED, "a"))
+        known[DIED] = [(side.ids, side.labels, side.beliefs) for side in sides]
         kafka.kill()
         broker.close()
         properties = place / "kafka" / "server.properties"
@@ -203,7 +215,7 @@ def restarted(jars, tmp_path_factory):
 def test_groups_are_the_same_after_both_brokers_have_started_again(restarted):
     sides, known = restarted
     for author, remembered in known.items():
-        if author != CROWDED:
+        if author not in (CROWDED, DIED):
             remember(sides, remembered)
             go_on(sides, author)
     assert len(known) > 20
@@ -223,6 +235,17 @@ def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_
     )
 
 
+def test_members_of_a_generation_that_died_keep_their_places_only_here(restarted):
+    sides, known = restarted
+    remember(sides, known[DIED])
+    assert both(sides, DescribeClassic((DIED,)))["answer"][DIED]["state"] == "Stable"
+    for step in (Pulse(DIED, "a", 3, 2), Pulse(DIED, "b", 3, 2), Sync(DIED, "a", 3, version=2)):
+        assert [said["answer"]["code"] for said in exchange(sides, step)] == [27, 22]
+    assert both(sides, Pulse(DIED, "c", 3, 2))["answer"]["code"] == 25
+    assert both(sides, Pulse(DIED, "a", 1, 2))["answer"]["code"] == 22
+    assert both(sides, Pulse(DIED, "a", 2, 2))["answer"]["code"] == 0
+
+
 def test_a_full_group_takes_nobody(restarted):
     sides, _ = restarted
     group = f"full-{time.time_ns()}"
@@ -230,7 +253,7 @@ def test_a_full_group_takes_nobody(restarted):
         side.begin()
     for letter in "abcd":
         both(sides, joining(group, letter))
-    heard = live_on(sides, 3, Pulse(group, "a", 1, 2))
+    heard = live_on(sides, "abc", Pulse(group, "a", 1, 2))
     assert [{letter: said["code"] for letter, said in late.items()} for late in heard] == [{"a": 0, "b": 0, "c": 0}] * 2
     assert both(sides, joining(group, "e"))["answer"]["code"] == 81
     assert both(sides, Join(group, "f", ((RANGE, b""),)))["answer"]["code"] == 81
@@ -261,11 +284,23 @@ def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(restart
 
 
 def go_on(sides, author):
-    """The group is what it was on both brokers, and its members go on alike."""
+    """The group is what it was on both brokers, and its members go on alike, but for generations that have died."""
     look = DescribeClassic((author.group,))
     both(sides, look)
     both(sides, Fetch(author.group, version=8))
     for actor in author.actors.values():
         if actor.label:
-            both(sides, pulsing(author, actor))
+            pulse = pulsing(author, actor)
+            ours, theirs = exchange(sides, pulse)
+            assert ours == theirs or is_above_the_saved_one(sides, pulse), pulse.line()
+            both(sides, replace(pulse, generation=0))  # one that has long been gone
     both(sides, look)
+
+
+def is_above_the_saved_one(sides, pulse):
+    """Whether the generation is later than the one that both brokers know since their start, and is answered as it is then."""
+    for generation in range(pulse.generation, -1, -1):
+        ours, theirs = exchange(sides, replace(pulse, generation=generation))
+        if (ours["answer"], theirs["answer"]) != ({"code": 27}, {"code": 22}):
+            return generation < pulse.generation and ours == theirs and ours["answer"] != {"code": 22}
+    return False

@@ -74,7 +74,8 @@ def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
         produce(cluster, places, 4)
         owner = owner_of("now", "now", CLASSIC)
         owner.stop_at_present_ends()
-        batch = owner.next_span(NOTHING, None)
+        asking = owner.next_span(NOTHING, None)  # the writers, of whom there are none
+        batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
         assert batch.resting() == dict.fromkeys(places, total)
@@ -116,8 +117,7 @@ def test_without_kip_848_the_consumer_protocol_is_refused_with_the_remedy(bootst
     remedy = "a broker without KIP-848 has classic groups only, so choose the classic protocol"
     owner = owner_of("new", "new", {})
     with pytest.raises(MembershipFailed, match=remedy):
-        while True:
-            owner.next_span(NOTHING, None)
+        read_by([owner], lambda spans: False)
     with apportion.Consumer(bootstrap, "newer", topics=["new"]) as consumer, pytest.raises(Refused, match=remedy) as refusal:
         while True:
             consumer.poll(1_000)

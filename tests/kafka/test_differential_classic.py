@@ -2,7 +2,8 @@
 
 Codes, generations, states, who leads, which protocol and every byte of an assignment agree at every step; in mixed groups, where
 each broker gives whom it likes, what the group comes to: kinds, epochs, sizes, completeness and how much has moved. A script is a
-seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone, `APPORTION_DIFFERENTIAL_SCRIPTS=500` plays a fleet of each kind.
+seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone, `APPORTION_DIFFERENTIAL_SCRIPTS=500` plays a fleet of each kind, and
+`APPORTION_DIFFERENTIAL_FIRST=9000` says where it begins.
 """
 
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.coord import consumer_classic, convert
+from apportion.coord import consumer_classic, downgrade
 from apportion.coord.classic import join
 from apportion.coord.classic.state import ClassicGroup
 from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
@@ -22,6 +23,7 @@ from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.mixed_scripts import MixedAuthor
 
 SCRIPTS = int(os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS", "200"))
+FIRST = int(os.environ.get("APPORTION_DIFFERENTIAL_FIRST", "0"))
 ONE_SEED = os.environ.get("APPORTION_DIFFERENTIAL_SEED")
 LENGTH = 30
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
@@ -51,7 +53,7 @@ MET = {
 
 @pytest.mark.parametrize("kind", AUTHORS)
 def test_both_brokers_say_the_same_at_every_step(sides, kind):
-    seeds = range(SCRIPTS) if ONE_SEED is None else [int(ONE_SEED)]
+    seeds = range(FIRST, FIRST + SCRIPTS) if ONE_SEED is None else [int(ONE_SEED)]
     started, steps, reports, unsteady, seen = time.monotonic(), 0, [], [], set()
     for seed in seeds:
         for token in (f"first-{time.time_ns()}", f"again-{time.time_ns()}"):
@@ -79,7 +81,7 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
         ("classic", ClassicGroup, "check_generation", lambda group, generation: None),
         ("classic", ClassicGroup, "subscribes_to", lambda group, topic: False),
         ("mixed", consumer_classic, "must_rejoin", lambda turn, group, member: False),
-        ("mixed", convert, "may_downgrade", lambda settings, stayers: False),
+        ("mixed", downgrade, "may_downgrade", lambda settings, stayers: False),
     ],
 )
 def test_a_rule_that_is_switched_off_is_found(sides, monkeypatch, kind, place, name, instead):

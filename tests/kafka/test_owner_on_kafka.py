@@ -26,7 +26,8 @@ def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(boo
     for _ in range(2):  # a second run finds a group that it must join anew
         owner = Owner(SourceOptions.parse(given))
         owner.stop_at_present_ends()
-        batch = owner.next_span(NOTHING, None)
+        asking = owner.next_span(NOTHING, None)  # the writers, of whom there are none
+        batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
         assert batch.resting() == dict.fromkeys(places, 4)

@@ -1,5 +1,7 @@
 """The fixture itself: a foreign client on a foreign broker, so that whatever fails elsewhere is ours."""
 
+from pathlib import Path
+
 import confluent_kafka
 import psutil
 import pytest
@@ -60,3 +62,10 @@ def test_a_killed_broker_comes_back_with_what_it_had(jars, tmp_path):
         broker.start()
         topics = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics
         assert (broker.bootstrap, len(topics["kept"].partitions)) == (before, 2)
+
+
+def test_a_broker_starts_in_a_directory_that_is_named_from_here(jars, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with RealKafka(jars, Path("kafka")) as broker:
+        assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).brokers.keys() == {1}
+    assert (tmp_path / "kafka" / "kafka.log").is_file()

@@ -152,7 +152,7 @@ def sides(jars, tmp_path, lane_missing):
         kafka.kill()
 
 
-def test_offsets_and_groups_expire_when_those_of_a_real_kafka_do(sides):
+def test_offsets_and_groups_expire_after_a_minute_when_those_of_a_real_kafka_do(sides):
     pictures = {}
     for side in sides:
         side.prepare()

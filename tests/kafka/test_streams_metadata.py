@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from apportion.streams.words import LATEST, AssignmentInfo, SubscriptionInfo, TaskId
 from apportion.testing.kafka import KafkaMissing, jars_of
+from tests import profiles
 from tests.kafka.streams.oracle import Oracle, Refusal
 from tests.kafka.streams.record import GOLDEN, POM, recorded
 from tests.streams.metadata import assignments, subscriptions
@@ -41,7 +42,7 @@ def test_the_golden_bytes_are_what_kafka_streams_says_today(streams_jars):
 
 @VERSIONS
 def test_subscriptions_are_the_same_bytes_and_mean_the_same_to_java(java, version):
-    @RANDOM
+    @profiles.scaled_now(RANDOM)
     @given(subscriptions(version))
     def are_the_same(info):
         theirs, ordered = java.write(info)
@@ -55,7 +56,7 @@ def test_subscriptions_are_the_same_bytes_and_mean_the_same_to_java(java, versio
 def test_assignments_are_as_many_bytes_and_mean_the_same_to_java(java, version):
     """The numbers of topics are in the order of Java's hash tables, so the bytes may differ in these; see the golden ones."""
 
-    @RANDOM
+    @profiles.scaled_now(RANDOM)
     @given(assignments(version))
     def are_the_same(info):
         theirs, _ = java.write(info)

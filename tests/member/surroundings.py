@@ -3,13 +3,17 @@
 from dataclasses import replace
 
 from apportion.machine import Note
-from apportion.member.batches import (
+from apportion.member.asks import (
     Adopt,
+    Announced,
     Commit,
     Committed,
     Ends,
     Existing,
+    Join,
+    Leave,
     Look,
+    Members,
     Named,
     Seen,
     SessionLimit,
@@ -17,9 +21,11 @@ from apportion.member.batches import (
     Starts,
     Subscribed,
 )
+from apportion.member.commits import Stored
 from apportion.member.consumer import View
 from apportion.member.membership import IdPartition, State, assignment, to_wire
-from apportion.member.spans import Place
+from apportion.member.sinks import SILENCE, metadata_of
+from apportion.member.spans import Place, Span, span
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
@@ -27,6 +33,14 @@ ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (Place("t", ID, number) for number in range(3))
 ALL = (P0, P1, P2)
 SESSION_MS = 4_000
+TABLE = ("/lake/t",)
+CLAIM = metadata_of(TABLE)
+BEGUN = Span("c", {}, TABLE)  # as a query stands whose writers were heard
+
+
+def read(id, ranges):
+    """The span of these ranges, of a query that writes to TABLE."""
+    return span(id, ranges)._replace(sinks=TABLE)
 
 
 def held(*places):
@@ -61,8 +75,10 @@ def described(*targets, given=None, group_epoch=3, assignment_epoch=3, member_ep
 
 
 class Surroundings:
-    """The membership and the cluster. `asked` is every question since `attempt` began.
+    """The membership and the cluster. `asked` is every question since `attempt` began, but for what the writers announced.
 
+    members: who is in the group. offsets, metadata: what the group has stored, which bears TABLE's name unless it is
+    said otherwise. told: what the writers said.
     obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers: what stands in the way lets the
     question through, and takes the answer.
     """
@@ -72,7 +88,9 @@ class Surroundings:
         self.now_ms = 1_000
         self.topics = Topics([Topic("t", ID, 3)])
         self.starts, self.ends, self.offsets = dict.fromkeys(ALL, 0), dict.fromkeys(ALL, 10), {}
+        self.metadata, self.told, self.joins, self.leaves = {}, SILENCE, 0, 0
         self.stood, self.subscribed = None, ("t",)
+        self.members = ()
         self.asked, self.obstacles, self.drops_answers = [], {}, drops_answers
 
     def sees(self, **fields):
@@ -84,12 +102,19 @@ class Surroundings:
         try:
             ask = next(asking)
             while True:
+                if isinstance(ask, Announced):
+                    ask = asking.send(self.told)
+                    continue
                 obstacle = self.obstacles.pop(len(self.asked), None)
                 self.asked.append(ask)
                 answer = self.answer(ask) if obstacle is None or self.drops_answers else None
                 ask = asking.send(answer) if obstacle is None else asking.throw(obstacle)
         except StopIteration as end:
             return end.value
+
+    def stored(self, place):
+        """What the group has of the place."""
+        return Stored(self.offsets[place], self.metadata.get(place, CLAIM)) if place in self.offsets else Stored(None)
 
     def answer(self, ask):
         match ask:
@@ -109,9 +134,16 @@ class Surroundings:
                     self.sees(owned=target)
                 return self.view
             case Committed(places, _):
-                return {place: self.offsets.get(place) for place in places}
-            case Commit(offsets, _):
+                return {place: self.stored(place) for place in places}
+            case Commit(offsets, _, metadata):
                 self.offsets.update(offsets)
+                self.metadata.update(dict.fromkeys(offsets, metadata))
+                return None
+            case Join():
+                self.joins += 1
+                return None
+            case Leave():
+                self.leaves += 1
                 return None
             case Starts(places):
                 return {place: self.starts[place] for place in places}
@@ -119,6 +151,8 @@ class Surroundings:
                 return {place: self.ends[place] for place in places}
             case Share():
                 return self.stood
+            case Members():
+                return self.members
             case Note():
                 return None
         raise AssertionError(ask)

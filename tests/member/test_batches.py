@@ -6,17 +6,15 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batches import (
+from apportion.member.asks import (
     Adopt,
-    Batches,
+    Announced,
     Commit,
     Committed,
-    DataLoss,
     Ends,
     Existing,
-    Held,
+    Join,
     Look,
-    MembershipFailed,
     Named,
     NotYet,
     Seen,
@@ -24,13 +22,16 @@ from apportion.member.batches import (
     Starts,
     Subscribed,
 )
+from apportion.member.batches import Batches, DataLoss, Held, MembershipFailed
 from apportion.member.membership import State
 from apportion.member.plan import EARLIEST, LATEST, Starting
-from apportion.member.spans import NOTHING, Place, id_text, span
+from apportion.member.sinks import SILENCE
+from apportion.member.spans import Place, id_text
 from apportion.topics import Topic, Topics
-from tests.member.surroundings import ALL, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, held
+from tests.member.surroundings import ALL, BEGUN, CLAIM, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, held, read
 
 GRACE_MS = 5_000
+ENTRY = (Subscribed(), Committed(ALL, 0), Join())  # whose group is it?
 
 
 class NobodyAnswered(Exception):
@@ -50,7 +51,7 @@ def working(there, *places):
     """A member that has planned its first batch over these places; with it that batch."""
     there.sees(target=held(*places))
     mine = batches()
-    return mine, there.attempt(mine.next(NOTHING, None))
+    return mine, there.attempt(mine.next(BEGUN, None))
 
 
 def large():
@@ -62,17 +63,19 @@ def test_the_first_plan_commits_its_start_before_the_span(there):
     there.sees(target=held(P0, P1))
     there.starts[P1] = 4
     mine = batches()
-    assert there.attempt(mine.next(NOTHING, 8)) == span("c", {P0: (0, 5), P1: (4, 7)})
+    assert there.attempt(mine.next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
     assert there.asked == [
+        *ENTRY,
         Look(),
         SessionLimit(),
         Subscribed(),
         Named(held(P0, P1)),
         Adopt(1, held(P0, P1)),
-        Committed((P0, P1), 1),
+        Subscribed(),
+        Committed(ALL, 1),
         Starts((P0, P1)),
         Ends((P0, P1)),
-        Commit({P0: 0, P1: 4}, 1),
+        Commit({P0: 0, P1: 4}, 1, CLAIM),
     ]
     assert (mine.held, mine.planned_life, mine.ends) == (Held(1, {P0: None, P1: None}), 1, {P0: 10, P1: 10})
 
@@ -81,8 +84,8 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(the
     mine, first = working(there, P0)
     there.offsets[P0] = 3
     there.ends[P0] = 12
-    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 12)})
-    assert there.asked == [Look(), Commit({P0: 10}, 1), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+    assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 12)})
+    assert there.asked == [Look(), Commit({P0: 10}, 1, CLAIM), Named(held(P0)), Starts((P0,)), Ends((P0,))]
 
 
 def test_a_life_is_known_by_its_number_however_large(there):
@@ -90,7 +93,7 @@ def test_a_life_is_known_by_its_number_however_large(there):
     mine, first = working(there, P0)
     there.sees(lives=large())
     assert there.attempt(mine.next(first, None)) is first
-    assert there.asked == [Look(), Commit({P0: 10}, large()), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+    assert there.asked == [Look(), Commit({P0: 10}, large(), CLAIM), Named(held(P0)), Starts((P0,)), Ends((P0,))]
 
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
@@ -105,16 +108,18 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
     there.offsets = {P0: 30, P1: 4, P2: 7}
     there.ends = dict.fromkeys(ALL, 50)
     restarted = batches()
-    assert there.attempt(restarted.next(span("old", {P0: (0, 10), P1: (0, 10)}), None)) == span(
+    assert there.attempt(restarted.next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
         "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
     )
     assert there.asked == [
+        *ENTRY,
         Look(),
         SessionLimit(),
         Subscribed(),
         Named(held(*ALL)),
+        Subscribed(),
         Committed(ALL, 1),
-        Commit({P1: 10}, 1),  # the group never heard of it
+        Commit({P1: 10}, 1, CLAIM),  # the group never heard of it
         Starts(ALL),
         Ends(ALL),
     ]
@@ -123,10 +128,10 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
 def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(there):
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0), state=State.RECONCILING)
-    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 10)})
+    assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 10)})
     assert there.asked == [
         Look(),
-        Commit({P0: 10, P1: 10}, 1),
+        Commit({P0: 10, P1: 10}, 1, CLAIM),
         Named(held(P0)),
         Adopt(1, held(P0)),
         Existing(("t",)),  # is what was lost still there?
@@ -142,7 +147,7 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there)
     there.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(Refused):
         there.attempt(mine.next(first, None))
-    assert there.asked == [Look(), Commit({P0: 10, P1: 10}, 1)]
+    assert there.asked == [Look(), Commit({P0: 10, P1: 10}, 1, CLAIM)]
     assert (mine.held, there.view.owned) == (Held(1, {P0: None, P1: None}), held(P0, P1))
 
 
@@ -153,16 +158,23 @@ def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
     there.offsets[P1] = 25  # another member read on
     there.ends[P1] = 30
     there.sees(target=held(P0, P1))
-    assert there.attempt(mine.next(second, None)) == span("c", {P0: (10, 10), P1: (25, 30)})
-    assert Committed((P1,), 1) in there.asked
+    assert there.attempt(mine.next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
+    assert Committed(ALL, 1) in there.asked
 
 
 def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(there):
     mine, first = working(there, P0)
     there.sees(target=held(P0, P1))
     there.attempt(mine.next(first, 5))
-    assert there.attempt(mine.next(first, None)) == span("c", {P0: (10, 10), P1: (0, 10)})
-    assert there.asked == [Look(), Named(held(P0, P1)), Committed((P1,), 1), Starts((P0, P1)), Ends((P0, P1))]
+    assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
+    assert there.asked == [
+        Look(),
+        Named(held(P0, P1)),
+        Subscribed(),
+        Committed(ALL, 1),
+        Starts((P0, P1)),
+        Ends((P0, P1)),
+    ]
 
 
 def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group_changes_its_mind(there):
@@ -170,9 +182,10 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
     there.sees(target=held(P0))
     changed = replace(there.view, target=held(P0, P1))
     asking = mine.next(first, None)
-    assert [next(asking), asking.send(Seen(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
+    assert next(asking) == Announced(first)
+    assert [asking.send(SILENCE), asking.send(Seen(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
         Look(),
-        Commit({P0: 10, P1: 10}, 1),
+        Commit({P0: 10, P1: 10}, 1, CLAIM),
         Named(held(P0)),
         Adopt(1, held(P0)),
     ]
@@ -181,7 +194,7 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
     assert mine.held == Held(1, {P0: None})
     there.view = changed
     there.attempt(mine.next(first, None))
-    assert Committed((P1,), 1) in there.asked
+    assert Committed(ALL, 1) in there.asked
 
 
 @pytest.mark.parametrize(
@@ -212,8 +225,8 @@ def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
 def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there):
     there.sees(state=State.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
-        there.attempt(batches().next(NOTHING, None))
-    assert there.asked == [Look()]
+        there.attempt(batches().next(BEGUN, None))
+    assert there.asked == [*ENTRY, Look()]
 
 
 def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(there):
@@ -221,12 +234,13 @@ def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_
     there.offsets = {P0: 17, P1: 10}
     there.ends = {P0: 20, P1: 20}
     there.sees(lives=2, target=held(P0, P1), owned=())
-    assert there.attempt(mine.next(first, None)) == span("c", {P0: (17, 20), P1: (10, 20)})
+    assert there.attempt(mine.next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
     assert there.asked == [
         Look(),
         Named(held(P0, P1)),
         Adopt(2, held(P0, P1)),
-        Committed((P0, P1), 2),
+        Subscribed(),
+        Committed(ALL, 2),
         Starts((P0, P1)),
         Ends((P0, P1)),
     ]
@@ -239,7 +253,7 @@ def test_a_new_life_says_again_what_the_old_one_had_committed(there):
     there.offsets = {}  # say, the group was deleted
     there.sees(lives=2, owned=())
     assert there.attempt(mine.next(second, None)) is second
-    assert Commit({P0: 10}, 2) in there.asked
+    assert Commit({P0: 10}, 2, CLAIM) in there.asked
 
 
 GONE = f"topic t (id {id_text(ID)}) was deleted or created again: not read were t-0 from offset 10"
@@ -257,21 +271,22 @@ def test_a_deleted_topic_is_data_loss(there):
 def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(there):
     there.sees(target=held(P0))
     mine = batches(LATEST, fail_on_data_loss=False)
-    first = there.attempt(mine.next(NOTHING, None))
+    first = there.attempt(mine.next(BEGUN, None))
     new = Place("t", OTHER_ID, 0)
     there.topics, there.starts, there.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
     there.sees(target=held(new))
-    assert there.attempt(mine.next(first, None)) == span("c", {new: (0, 5)})
+    assert there.attempt(mine.next(first, None)) == read("c", {new: (0, 5)})
     assert there.asked == [
         Look(),
         Named(held(new)),
         Adopt(1, held(new)),
         Existing(("t",)),
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
+        Subscribed(),
         Committed((new,), 1),
         Starts((new,)),
         Ends((new,)),
-        Commit({new: 0}, 1),
+        Commit({new: 0}, 1, CLAIM),
     ]
 
 
@@ -281,21 +296,21 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
     there.starts[other], there.ends[other] = 0, 20
     there.sees(target=held(P0, other))
     mine = batches(topics=("t", "u"), fail_on_data_loss=False)
-    first = there.attempt(mine.next(NOTHING, None))
+    first = there.attempt(mine.next(BEGUN, None))
     there.topics = there.topics.without("t")
     there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
     with pytest.raises(NobodyAnswered):
         there.attempt(mine.next(first, None))
     assert there.asked == [
         Look(),
-        Commit({P0: 10, other: 20}, 1),
+        Commit({P0: 10, other: 20}, 1, CLAIM),
         Existing(("t", "u")),
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
-        Commit({other: 20}, 1),
+        Commit({other: 20}, 1, CLAIM),
         Named(held(P0, other)),  # the group has not heard of it yet
     ]
     assert mine.held == Held(1, {other: None})
-    assert there.attempt(mine.next(first, None)) == span("c", {other: (20, 20)})
+    assert there.attempt(mine.next(first, None)) == read("c", {other: (20, 20)})
 
 
 def test_offsets_deleted_unread_are_data_loss(there):
@@ -309,7 +324,7 @@ def test_offsets_deleted_unread_are_data_loss(there):
 def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(there):
     there.sees(target=held(P0))
     mine = batches(fail_on_data_loss=False)
-    first = there.attempt(mine.next(NOTHING, None))
+    first = there.attempt(mine.next(BEGUN, None))
     there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
     def answer(ask, asked=there.answer):
@@ -324,8 +339,10 @@ def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_gr
 def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there):
     there.topics = Topics()
     mine = batches(LATEST)
-    assert there.attempt(mine.next(NOTHING, None)) is NOTHING
+    assert there.attempt(mine.next(BEGUN, None)) is BEGUN
     assert there.asked == [
+        Subscribed(),
+        Join(),
         Look(),
         SessionLimit(),
         Subscribed(),
@@ -336,7 +353,7 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there
     ]
     there.topics = Topics([Topic("t", ID, 3)])
     there.sees(target=held(P0))
-    assert there.attempt(mine.next(NOTHING, None)) == span("c", {P0: (0, 10)})
+    assert there.attempt(mine.next(BEGUN, None)) == read("c", {P0: (0, 10)})
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -357,7 +374,7 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle
         return second, mine.held, mine.planned_life, there.offsets, there.view, len(there.asked)
 
     *whole, questions = taken_over()
-    assert (whole[0], questions) == (span("c", {P1: (10, 30), P2: (7, 30)}), 8)
+    assert (whole[0], questions) == (read("c", {P1: (10, 30), P2: (7, 30)}), 9)
     for cut in range(questions):
         *outcome, _ = taken_over(cut)
         assert outcome == whole, cut

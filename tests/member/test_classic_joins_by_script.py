@@ -4,9 +4,10 @@ from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assigning import TopicParts
 from apportion.member.generation import ClassicSettings, join_request
-from apportion.member.membership import Answered, Found, Send, Subscribe
+from apportion.member.membership import Answered, Found, Leave, Send, Subscribe
 from apportion.wire.messages.join_group import JoinGroupResponse
-from tests.member.classic_words import PARKED_MS, at, eager, joins
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.member.classic_words import PARKED_MS, at, eager, in_group, joins
 
 
 def told(member_id):
@@ -21,6 +22,13 @@ def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom():
     assert (member.step(Answered(3, told("n")), at(0)), member.wake_at()) == ([], 100)
     assert member.step(Tick(), at(100)) == [Send(4, joins("n"), PARKED_MS)]
     assert (member.step(Answered(4, told("o")), at(100)), member.wake_at()) == ([], 300)
+
+
+def test_a_static_member_that_leaves_for_good_gives_up_its_place():
+    member = in_group(eager(instance_id="i"), 0)
+    who = MemberIdentity(member_id="m", group_instance_id="i", reason="the consumer leaves")
+    (send,) = member.step(Leave(for_good=True), at(10))
+    assert send.request == LeaveGroupRequest(group_id="g", members=(who,))
 
 
 def test_a_long_reason_for_joining_is_cut():

@@ -1,7 +1,7 @@
 """A group's offsets: what of a span is due, and requests and answers by name and by id."""
 
 from apportion.errors import Code
-from apportion.member.commits import Fetched, Membership, commit_codes, commit_request, due, fetch_request, fetched
+from apportion.member.commits import Fetched, Membership, Stored, commit_codes, commit_request, due, fetch_request, fetched
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place, span
 from apportion.wire.messages.offset_commit import (
@@ -80,14 +80,14 @@ def test_a_partition_without_an_offset_is_none_and_one_with_an_error_is_told_apa
     group = OffsetFetchResponseGroup(group_id="g", topics=(OffsetFetchResponseTopics(topic_id=ID, partitions=partitions),))
     assert fetched(OffsetFetchResponse(groups=(group,)), [P0, P1, P2]) == (
         Code.NONE,
-        Fetched({P0: 12, P1: None}, {P2: Code.UNSTABLE_OFFSET_COMMIT}),
+        Fetched({P0: Stored(12), P1: Stored(None)}, {P2: Code.UNSTABLE_OFFSET_COMMIT}),
     )
 
 
 def test_the_first_offset_of_all_is_an_offset():
     partitions = (OffsetFetchResponsePartitions(partition_index=0, committed_offset=0),)
     group = OffsetFetchResponseGroup(group_id="g", topics=(OffsetFetchResponseTopics(name="t", partitions=partitions),))
-    assert fetched(OffsetFetchResponse(groups=(group,)), [P0]) == (Code.NONE, Fetched({P0: 0}, {}))
+    assert fetched(OffsetFetchResponse(groups=(group,)), [P0]) == (Code.NONE, Fetched({P0: Stored(0)}, {}))
     assert due(span("c", {P0: (0, 0), P1: (0, 1)}), {P0, P1}, {P0: None, P1: 0}) == {P0: 0, P1: 1}
 
 

@@ -262,6 +262,11 @@ def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open
         assert member.wake_at() is None
 
 
+def test_a_static_member_that_leaves_for_good_gives_up_its_place():
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1, instance_id="i")
+    assert joined(P0, instance_id="i").step(Leave(for_good=True), at(10)) == [Send(4, request, 5_000)]
+
+
 def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated():
     member = joined(P0)
     member.step(Tick(), at(1_000))

@@ -2,24 +2,15 @@
 
 import pytest
 
-from apportion.member.assigning import Given, TopicParts
-from apportion.member.batches import (
-    Batches,
-    Existing,
-    Look,
-    Named,
-    NotYet,
-    Share,
-    ShareAwaited,
-    has_its_share,
-)
-from apportion.member.blobs import given_blob
-from apportion.member.parted import Parted, parted
+from apportion.member.asks import Existing, Look, Named, NotYet, Share
+from apportion.member.assigning import Given, Subscription, TopicParts
+from apportion.member.batches import Batches, ShareAwaited
+from apportion.member.blobs import given_blob, subscription_blob
+from apportion.member.parted import Parted, has_its_share, may_read, parted
 from apportion.member.plan import EARLIEST, Starting
-from apportion.member.spans import span
 from apportion.topics import Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from tests.member.surroundings import ID, P0, P1, P2, SESSION_MS, Surroundings, described, held
+from tests.member.surroundings import ID, P0, P1, P2, SESSION_MS, Surroundings, described, held, read
 
 GRACE_MS = 5_000
 
@@ -39,7 +30,7 @@ def large():
 
 
 def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(there):
-    previous = span("c", {P0: (0, 10), P1: (0, 10)})
+    previous = read("c", {P0: (0, 10), P1: (0, 10)})
     there.sees(target=held(P0))
     there.stood = described(P0, P1, given=(P0,))
     restarted = batches()
@@ -51,7 +42,7 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(th
     with pytest.raises(ShareAwaited):
         there.attempt(restarted.next(previous, None))
     there.now_ms += 1
-    assert there.attempt(restarted.next(previous, None)) == span("c", {P0: (10, 10)})
+    assert there.attempt(restarted.next(previous, None)) == read("c", {P0: (10, 10)})
     assert there.asked[1:4] == [Named(held(P0)), Look(), Existing(("t",))]
 
 
@@ -125,7 +116,7 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count():
 
 
 def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
-    previous = span("c", {P0: (0, 10), P1: (0, 10)})
+    previous = read("c", {P0: (0, 10), P1: (0, 10)})
     restarted = batches()
     there.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotYet):
@@ -135,3 +126,8 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
     there.stood = Parted(True, {"m": held(P0)}, held(P1))
     with pytest.raises(ShareAwaited):
         there.attempt(restarted.next(previous, None))
+
+
+def test_a_member_may_read_what_it_subscribes_to_and_one_that_cannot_be_read_may_read_everything():
+    blob = subscription_blob(Subscription(("t", "u")))
+    assert (may_read(blob, ("u", "v")), may_read(blob, ("v",)), may_read(b"", ("v",))) == (True, False, True)

@@ -39,13 +39,17 @@ class Play:
     def now(self) -> Instant:
         return Instant(self.now_ms, WALL_MS + self.now_ms)
 
+    def step(self, event: Any) -> None:
+        """The node steps over the event."""
+        self._take(self.node.step(event, self.now))
+
     def ask(self, request: Any, version: int | None = None) -> int:
         """Send a request; its answer, once there is one, stands in `answers` under the ticket."""
         ticket = next(self._tickets)
         version = api_of(type(request)).versions[-1] if version is None else version
         asked = Arrived(Ticket(ticket), request, version, Caller("test", "/here"), ticket.to_bytes(16, "big"))
         self._asked[ticket] = asked
-        self._take(self.node.step(asked, self.now))
+        self.step(asked)
         return ticket
 
     def call(self, request: Any, version: int | None = None) -> Any:
@@ -60,32 +64,32 @@ class Play:
         while self.pending:
             flush, self.pending = self.pending, None
             self.disk.sync(flush.paths)
-            self._take(self.node.step(Flushed(flush.mark), self.now))
+            self.step(Flushed(flush.mark))
 
     def flush_once(self) -> None:
         """The flush that is under way succeeds."""
         flush, self.pending = self.pending, None
         assert flush is not None
         self.disk.sync(flush.paths)
-        self._take(self.node.step(Flushed(flush.mark), self.now))
+        self.step(Flushed(flush.mark))
 
     def fail_flush(self) -> None:
         """The disk refuses the flush that is under way."""
         flush, self.pending = self.pending, None
         assert flush is not None
-        self._take(self.node.step(FlushFailed(flush.mark, "no"), self.now))
+        self.step(FlushFailed(flush.mark, "no"))
 
     def sleep(self, ms: int) -> None:
         """Time passes, and the node is woken as often as it asked for."""
         end_ms = self.now_ms + ms
         while (wake_ms := self.node.wake_at()) is not None and wake_ms <= end_ms:
             self.now_ms = max(self.now_ms, wake_ms)
-            self._take(self.node.step(Tick(), self.now))
+            self.step(Tick())
         self.now_ms = end_ms
 
     def crash(self, tear_bytes: int | None = None) -> "Play":
         """The next life, on what the disk kept."""
-        return Play(self.disk.crash(tear_bytes), **self.settings)
+        return type(self)(self.disk.crash(tear_bytes), **self.settings)
 
     def create(self, name: str, partitions: int = 1) -> bytes:
         """A topic; its id."""

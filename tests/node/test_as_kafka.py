@@ -6,6 +6,7 @@ import crc32c
 import pytest
 
 from apportion.errors import Code
+from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from apportion.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -14,6 +15,7 @@ from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -145,3 +147,37 @@ def test_new_partitions_can_only_be_here(play, brokers, code):
     where = (CreatePartitionsAssignment(broker_ids=brokers),)
     grown = CreatePartitionsTopic(name="t", count=2, assignments=where)
     assert play.call(CreatePartitionsRequest(topics=(grown,))).results[0].error_code == code
+
+
+@pytest.mark.parametrize("word", ["", " ", "a b", "-a", "a.", "a_b", "a\n", "ü"])
+def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play, word):
+    refused = ApiVersionsResponse(error_code=Code.INVALID_REQUEST)
+    for version in (3, 4):
+        assert play.call(ApiVersionsRequest(client_software_name=word, client_software_version="1"), version) == refused
+        assert play.call(ApiVersionsRequest(client_software_name="a", client_software_version=word), version) == refused
+        right = play.call(ApiVersionsRequest(client_software_name="a-b.C", client_software_version="1.0-rc1"), version)
+        assert right.error_code == Code.NONE
+    assert play.call(ApiVersionsRequest(client_software_name=word, client_software_version=word), 2).error_code == Code.NONE
+
+
+def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_wrong(play):
+    play.create("t", 2)
+    wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0))
+    answer = play.call(ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=wanted),)), 10)
+    assert [(each.partition_index, each.error_code) for each in answer.topics[0].partitions] == [(0, 42), (1, 0)]
+    twice = (ListOffsetsTopic(name="t", partitions=wanted[:1]),) * 2
+    answer = play.call(ListOffsetsRequest(replica_id=-1, topics=twice), 10)
+    assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == [[42]]
+
+
+def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(play, kit):
+    play.create("t")
+    play.call(kit.produce("t", kit.batch(b"a")), 12)
+    wanted = tuple(FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000) for offset in (0, 1))
+    answer = play.call(FetchRequest(min_bytes=0, topics=(FetchTopic(topic="t", partitions=wanted),)), 12)
+    assert [bytes(each.records) for topic in answer.responses for each in topic.partitions] == [b""]
+
+
+def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(play):
+    named, by_id = MetadataRequestTopic(name="t"), MetadataRequestTopic(name=None, topic_id=play.create("t"))
+    assert [each.name for each in play.call(MetadataRequest(topics=(named, by_id)), 12).topics] == ["t"]

@@ -173,3 +173,17 @@ def test_the_one_epoch_ends_at_the_high_watermark(play, kit):
         return play.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,))).topics[0].partitions[0].end_offset
 
     assert (end_of(0), end_of(1)) == (2, -1)
+
+
+def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(play, kit):
+    play.create("t")
+    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    for topics in ((FetchTopic(topic="t", partitions=(place, place)),), (FetchTopic(topic="t", partitions=(place,)),) * 2):
+        late = play.ask(FetchRequest(max_wait_ms=500, min_bytes=10_000, topics=topics), VERSION)
+        play.sleep(500)
+        assert [each.error_code for topic in play.answers[late].responses for each in topic.partitions] == [Code.NONE]
+        stored = play.call(kit.produce("t", kit.batch(b"a")), VERSION).responses[0].partition_responses[0]
+        early = play.ask(kit.fetch("t", stored.base_offset + 1, max_wait_ms=500), VERSION)
+        assert early not in play.answers
+        play.call(kit.produce("t", kit.batch(b"b")), VERSION)
+        assert len(offsets_in(only(play.answers[early]))) == 1

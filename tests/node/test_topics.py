@@ -221,7 +221,8 @@ def test_the_cluster_keeps_its_id(play):
 
 
 def test_features_that_start_at_0_are_said_from_version_4_on(play):
-    old, new = play.call(ApiVersionsRequest(), 3), play.call(ApiVersionsRequest(), 4)
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    old, new = play.call(request, 3), play.call(request, 4)
     assert [each.name for each in old.supported_features] == []
     assert [(each.name, each.min_version, each.max_version) for each in new.supported_features] == [("group.version", 0, 1)]
     assert [(each.name, each.max_version_level) for each in old.finalized_features] == [("group.version", 1)]

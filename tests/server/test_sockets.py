@@ -108,9 +108,13 @@ def header(key, version, correlation_id=1, client_id=b"test"):
         ("not text", framed(header(3, 1) + struct.pack(">ih", 1, 2) + b"\xff\xfe")),
     ],
 )
-def test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line(broker, caplog, name, data):
+def test_bytes_that_mean_nothing_close_their_connection_and_leave_one_line(caplog, name, data):
     caplog.set_level(logging.WARNING, logger="apportion.server")
-    with Peer(broker.bootstrap) as peer, Peer(broker.bootstrap) as other:
+    with (
+        EmbeddedBroker(socket_request_max_bytes=200_000) as broker,
+        Peer(broker.bootstrap) as peer,
+        Peer(broker.bootstrap) as other,
+    ):
         peer.send(data)
         assert peer.is_closed()
         other.ask(ApiVersionsRequest(), 0)

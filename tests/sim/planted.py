@@ -5,7 +5,7 @@ Those of classic groups, and of groups of both protocols, are in `planted_classi
 `PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch, or anything with its `setattr`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from apportion.coord import replay, shard
 from apportion.coord.incremental import expire, fencing, heartbeat
@@ -14,9 +14,11 @@ from apportion.coord.incremental.holds import Holders
 from apportion.coord.incremental.state import IncrementalGroup, Member
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
-from apportion.member import consumer, plan, spans
+from apportion.member import batches, consumer, plan, questions, spans
+from apportion.member.commits import Stored
 from apportion.member.membership import Assignment, minus
 from apportion.member.plan import World
+from apportion.member.sinks import Sinks
 from apportion.member.spans import Place, Span
 from apportion.node import coordinators, journal
 from apportion.wire.messages.group_records import (
@@ -80,6 +82,10 @@ def from_the_start(start: int, fence: int) -> int:
 
 def remembered_position(previous: Span, world: World, place: Place) -> int | None:
     return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
+
+
+def anybody_may(mine: Sinks, stored: Mapping[Place, Stored]) -> None:
+    return None
 
 
 # what Kafka had
@@ -167,6 +173,12 @@ PLANTED = {
             "position-from-memory",
             "A source knows where it stands; after a restart the group's offset says it.",
             ((plan, "known_position", remembered_position),),
+        ),
+        Planted(
+            "another-sink",
+            "The group's offset says where to go on, whoever committed it.",
+            ((batches, "refuse_other_sinks", anybody_may), (questions, "refuse_other_sinks", anybody_may)),
+            kinds=("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions"),
         ),
         Planted(
             "KAFKA-16147",

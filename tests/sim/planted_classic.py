@@ -7,16 +7,17 @@ import numpy as np
 
 from apportion.assign import sticky
 from apportion.assign.claims import Claims, Settled, settled
-from apportion.coord import consumer_classic, convert, shard
+from apportion.coord import consumer_classic, downgrade, shard, upgrade
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.expire import forget_pending, remove
 from apportion.coord.classic.state import SESSION, ClassicGroup, State
 from apportion.coord.consumer_classic import beat_of
-from apportion.coord.convert import Heir, Stayer, as_saved
+from apportion.coord.downgrade import Stayer, as_saved
 from apportion.coord.group import CommitClaim
 from apportion.coord.incremental.beat import Beat
 from apportion.coord.incremental.state import IncrementalGroup, Member
 from apportion.coord.turn import Ask, Turn
+from apportion.coord.upgrade import Heir
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
@@ -217,13 +218,13 @@ CLASSIC = (
     Planted(
         "downgrade-forgets",
         "All will join the classic group anew, so nobody needs to know what they have.",
-        ((convert, "as_saved", assignment_is_forgotten),),
+        ((downgrade, "as_saved", assignment_is_forgotten),),
         BOTH,
     ),
     Planted(
         "upgrade-forgets-debts",
         "What a member has is what its leader gave it last.",
-        ((convert, "with_debts", without_debts),),
+        ((upgrade, "with_debts", without_debts),),
         BOTH,
     ),
     Planted(

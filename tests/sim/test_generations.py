@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from apportion.coord import convert, shard
+from apportion.coord import downgrade as downgrading
+from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.member import assignors, generation, standing
@@ -23,7 +24,7 @@ from apportion.wire.messages.group_records import GroupMetadataValue, MemberMeta
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from tests.sim.planted import PLANTED
 
-to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm, convert.downgrade
+to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm, downgrading.downgrade
 
 
 def counts_backwards(self):
@@ -79,7 +80,7 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a conversion loses the epoch": (
         MIXED,
-        (convert, "downgrade", forgets_what_it_was),
+        (downgrading, "downgrade", forgets_what_it_was),
         "epochs-never-back",
         r"group \w+ was at epoch \d+, and is at 1\.",
     ),
@@ -137,7 +138,7 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypat
 @pytest.mark.parametrize(
     ("bug", "seed", "law", "sentence"),
     [
-        ("cooperative-gives-at-once", 0, "no-two-hands", rf"{ID} uses t\d-\d, which {ID} uses, too\."),
+        ("cooperative-gives-at-once", 2, "no-two-hands", rf"{ID} uses t\d-\d, which {ID} uses, too\."),
         ("commit-generation", 28, "commit-is-fenced", rf"{ID} committed t\d-\d as of epoch \d+, which it may not\."),
     ],
     ids=["cooperative-gives-at-once", "commit-generation"],

@@ -10,10 +10,12 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
+from apportion.member.batches import Batches
 from apportion.member.consumer import ConsumerMember, Settings
 from apportion.member.membership import Adopted, Answered, Found, IdPartition, Send, Subscribe, from_wire, to_wire
-from apportion.member.plan import Log, World, plan
-from apportion.member.spans import Place, admit_range, span
+from apportion.member.plan import Log, Starting, World, plan
+from apportion.member.sinks import Announcement, AnotherSink, metadata_of
+from apportion.member.spans import NOTHING, Place, admit_range, span
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -28,6 +30,8 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.coord import coordworld
 from tests.coord.coordworld import picture, recovered, topic_id, topics
+from tests.member.surroundings import P0 as P0_OF_T
+from tests.member.surroundings import Surroundings, held
 from tests.node.conftest import Play
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
@@ -145,6 +149,18 @@ def where_a_restarted_source_begins() -> Any:
     return plan(span("c", {PLACE: (4, 10)}), world).span.ranges[PLACE]
 
 
+def where_a_query_with_another_sink_begins() -> Any:
+    there, query = Surroundings(), Batches(("t",), checkpoint="c", starting=Starting())
+    there.offsets, there.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
+    question = there.attempt(query.next(NOTHING, None))
+    there.told = Announcement(("/lake/t",))
+    there.sees(target=held(P0_OF_T))
+    try:
+        return there.attempt(query.next(question, None)).ranges[P0_OF_T]
+    except AnotherSink:
+        return "nowhere"
+
+
 def who_has_what_was_given_back() -> Any:
     """A acknowledges foo-2 when B, for whom it was, has left: it comes back to A in the same step."""
     world = shared()
@@ -195,6 +211,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {  # bug -> an example
     "static-fencing": (a_second_member_of_an_instance, Code.UNRELEASED_INSTANCE_ID, Code.NONE),
     "sink-fence": (rows_that_the_sink_has, 1000, 900),
     "position-from-memory": (where_a_restarted_source_begins, (10, 20), (4, 20)),
+    "another-sink": (where_a_query_with_another_sink_begins, "nowhere", (4, 10)),
     "KAFKA-16147": (who_has_what_was_given_back, [0, 1, 2], [0, 1]),
     "KAFKA-19862": (a_log_that_lost_a_release, True, "B cannot have unit 2: A still has it"),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),

@@ -46,3 +46,12 @@ def test_fresh_seeds_hold(start, protocol):
     outcomes = [play(Draw(sizes={"protocol": protocol}).scenario(seed)) for seed in range(start, start + 10)]
     assert [outcome.broken for outcome in outcomes] == [None] * 10
     assert all(outcome.steps > 300 and outcome.digest for outcome in outcomes)
+
+
+STRAYS = ("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_seeds_with_queries_of_another_sink_hold(protocol):
+    outcomes = [play(Draw(STRAYS, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 5

@@ -11,7 +11,7 @@ from apportion.coord.incremental import expire, fencing
 from apportion.node import coordinators
 from apportion.node.journal import Journal
 from apportion.sim import play as playing
-from apportion.sim import reader
+from apportion.sim import reader, worker
 from apportion.sim.laws import WATCHED_LAWS
 from apportion.sim.play import play
 from apportion.sim.scenario import drawn
@@ -94,6 +94,19 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     monkeypatch.setattr(coordinators, "stored", lambda partition: list(stored(partition))[:-2])
     broken = play(world).broken
     assert broken is not None and (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
+
+
+def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(monkeypatch):
+    """As of a foreign client that has a partition of which the sink has nothing. The workers of this seed begin with each log."""
+    world = drawn(1, kinds=(), duration_ms=30_000)
+    assert play(world).broken is None
+    commit = worker.commit
+    monkeypatch.setattr(
+        worker, "commit", lambda who, offsets, *facts: commit(who, {place: at or 1 for place, at in offsets.items()}, *facts)
+    )
+    broken = play(world).broken
+    assert broken is not None and broken.law == "one-sink" and "commit" in broken.why, broken
+    assert broken.why.endswith("the group's sink ends at 0.")
 
 
 def test_every_law_of_the_watch_is_seen_broken():

@@ -17,9 +17,10 @@ from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescrib
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 
 ROOT = Path(__file__).parents[2]
+PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the cores
 
 
-def until(ready, seconds=90, what="it", also=()):
+def until(ready, seconds=PATIENCE_S, what="it", also=()):
     """The first true answer of `ready`. Fails after `seconds`, or when one of the applications `also` has ended."""
     deadline = time.monotonic() + seconds
     while not (answer := ready()):
@@ -37,7 +38,7 @@ class Application:
 
     def __init__(self, stage, name, checkpoint=None, **options):
         self.name, self.gates = name, stage.path / f"gates-{name}"
-        for gate in ("reading", "written"):
+        for gate in ("reading", "written", "planning"):
             (self.gates / gate).mkdir(parents=True, exist_ok=True)
         self.checkpoint = stage.path / f"checkpoint-{checkpoint or name}"
         given = {
@@ -78,7 +79,7 @@ class Application:
     def open_gate(self, gate):
         (self.gates / gate / "closed").unlink(missing_ok=True)
 
-    def wait_at(self, gate, seconds=90):
+    def wait_at(self, gate, seconds=PATIENCE_S):
         until(lambda: (self.gates / gate / "entered").exists(), seconds, f"{self.name} at the gate {gate}", [self])
 
     def batches(self, kind="commits"):
@@ -96,7 +97,7 @@ class Application:
         self.process.terminate()
         assert self.process.wait(60) == 0, self.tail()
 
-    def wait_for_end(self, seconds=90):
+    def wait_for_end(self, seconds=PATIENCE_S):
         self._expected_end = True
         assert self.process.wait(seconds) == 0, self.tail()
 
@@ -156,7 +157,7 @@ class Stage:
     def expected(self, keep=lambda partition, offset: True):
         return sorted((*place, value) for place, value in self.produced.items() if keep(*place))
 
-    def until_written(self, seconds=90):
+    def until_written(self, seconds=PATIENCE_S):
         """Every produced event is in the table (or more than that)."""
         until(
             lambda: len(self.rows()) >= len(self.produced),
@@ -182,7 +183,7 @@ class Stage:
             for number in topic.partitions
         }
 
-    def until_owned_by(self, *names, seconds=90):
+    def until_owned_by(self, *names, seconds=PATIENCE_S):
         """Every partition has an owner and the owners are exactly these."""
         return until(
             lambda: len(owned := self.owners()) == len(self.partitions) and {*owned.values()} == {*names} and owned,

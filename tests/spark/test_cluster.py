@@ -17,7 +17,7 @@ def stage(broker, tmp_path_factory):
         limit = {"maxOffsetsPerTrigger": "10000"}
         application = made.start("c", master="local-cluster[2,1,1024]", trigger="available now", source=limit, spark=small)
         application.wait_for_end(180)
-        assert len(application.batches()) >= 2
+        assert len(application.batches()) >= 3  # the first has no rows
         yield made
     finally:
         made.close()

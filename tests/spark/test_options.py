@@ -68,3 +68,26 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(change, sa
     with pytest.raises(OptionError) as error:
         SourceOptions.parse({**GOOD, **change})
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (
+            "startingoffset",
+            "option startingoffset is unknown (Spark hands names over in lower case): did you mean startingOffsets?",
+        ),
+        ("startingOffset", "option startingOffset is unknown: did you mean startingOffsets?"),
+        (
+            "subscribepattern",
+            "option subscribePattern cannot be used: subscriptions by pattern are not supported yet; name the topics in subscribe.",
+        ),
+        ("kafka.security.protocol", "option kafka.security.protocol cannot be used: only plain connections are supported yet."),
+        ("kafka.ssl.keystore.type", "option kafka.ssl.keystore.type cannot be used: only plain connections are supported yet."),
+        ("kafka.sasl.mechanism", "option kafka.sasl.mechanism cannot be used: only plain connections are supported yet."),
+    ],
+)
+def test_a_refused_option_is_shown_as_it_is_documented(option, sentence):
+    with pytest.raises(OptionError) as error:
+        SourceOptions.parse({**GOOD, option: "x"})
+    assert str(error.value) == sentence

@@ -1,18 +1,24 @@
 """The main thread's side of a membership, on a broker in this process and without Spark."""
 
 import functools
+import re
 import time
 
 import pytest
 
 import apportion.spark.owner
 from apportion.client.cluster import Cluster, places_of
+from apportion.client.consumer import Consumer
 from apportion.member.assigning import Given, TopicParts
+from apportion.member.batches import MembershipFailed
 from apportion.member.blobs import given_blob
+from apportion.member.commits import Stored
 from apportion.member.generation import NO_GENERATION, ClassicSettings, Generation, join_request, sync_request
+from apportion.member.sinks import AnotherSink
 from apportion.member.spans import NOTHING
 from apportion.member.strategy import strategy
 from apportion.server.embedded import EmbeddedBroker
+from apportion.spark import handover
 from apportion.spark.options import SourceOptions
 from apportion.spark.owner import Owner
 from apportion.wire.batch import encode_batch
@@ -140,6 +146,19 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ow
     assert (dict(following.ranges), cluster.committed("restarted", [place])) == ({place: (5, 8)}, {place: 5})
 
 
+def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(owner_of, monkeypatch):
+    monkeypatch.setattr(apportion.spark.owner, "FIRST_ANSWER_LIMIT_S", 0.5)
+    owner = owner_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(MembershipFailed) as failure:
+        span_where(owner, NOTHING, lambda span: span.ranges)
+    told = re.sub(r"for \d+ s", "for N s", str(failure.value))
+    assert told == (
+        "group nobody-group at 127.0.0.1:1: nothing to read for N s: "
+        "no connection to the broker at 127.0.0.1:1: Connection refused; "
+        "see that a broker listens there and can be reached from this host, or give another kafka.bootstrap.servers"
+    )
+
+
 def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(cluster, owner_of, haunt, monkeypatch):
     monkeypatch.setattr(apportion.spark.owner, "FIRST_ANSWER_LIMIT_S", 1.0)
     places = places_of(cluster.create_topic("slow", 2))
@@ -172,7 +191,8 @@ def test_reading_what_is_there_does_not_end_before_the_share_has_come(cluster, o
     owner = owner_of("now-group", "now", startingOffsets="earliest")
     owner.stop_at_present_ends()
     produce(cluster, places[0], 2)
-    batch = owner.next_span(NOTHING, None)
+    asking = owner.next_span(NOTHING, None)  # the writers, of whom there are none
+    batch = owner.next_span(asking, None)
     assert dict(batch.ranges) == dict.fromkeys(places, (0, 8))
     assert owner.next_span(batch, None) is batch
 
@@ -184,10 +204,148 @@ def test_a_partition_is_handed_over_where_its_old_owner_stands(cluster, owner_of
     one = owner_of("handed", "shared", startingOffsets="earliest")
     before = span_where(one, NOTHING, lambda span: len(span.ranges) == 2, limit=4)
     other = owner_of("handed", "shared", startingOffsets="earliest")
+    joined = other.next_span(other.next_span(NOTHING, None), None)
     spans = [before]
     while len(spans[-1].ranges) == 2:
         spans.append(one.next_span(spans[-1], 1))
-    theirs = span_where(other, NOTHING, lambda span: span.ranges)
+    theirs = span_where(other, joined, lambda span: span.ranges and not span.asks)
     (kept,), (given,) = spans[-1].ranges, theirs.ranges
     assert {kept, given} == {*places}
     assert theirs.ranges[given] == (spans[-2].ranges[given][1], 10)
+
+
+def two_of_eight(cluster, owner_of, name):
+    """A topic and a group of that name: the topic, the group, the topic's two partitions with eight records each, an owner."""
+    places = places_of(cluster.create_topic(name, 2))
+    for place in places:
+        produce(cluster, place, 8)
+    return name, name, places, owner_of(name, name, startingOffsets="earliest")
+
+
+def begun(owner, table):
+    """The first span that reads, of a query whose writer announces this table; the writer plays no other part."""
+    asking = owner.next_span(NOTHING, None)
+    handover.announce(asking, table)
+    return span_where(owner, asking, lambda span: span.ranges and not span.asks)
+
+
+def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(cluster, owner_of, protocol):
+    topic, group, places, owner = two_of_eight(cluster, owner_of, f"one-sink-{protocol}")
+    batch = begun(owner, "/lake/flights")
+    assert dict(batch.ranges) == dict.fromkeys(places, (0, 8))
+    claimed = dict.fromkeys(places, Stored(0, '{"sinks":["/lake/flights"]}'))
+    assert cluster.stored(group, places) == claimed
+    stray = owner_of(group, topic, startingOffsets="earliest")
+    with pytest.raises(AnotherSink, match=rf"group {group}: it belongs to the sink /lake/flights, .* writes to /lake/other"):
+        begun(stray, "/lake/other")
+    with Consumer(cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)) as consumer:
+        following = owner.next_span(batch, None)
+        with pytest.raises(AnotherSink, match=f"group {group}: it belongs to the sink /lake/flights"):
+            while not consumer.poll(100):
+                following = owner.next_span(following, None)
+        assert {event.what for event in consumer.session.history()} == {"left"}, "it has joined"
+    assert cluster.stored(group, places) == {place: one._replace(offset=8) for place, one in claimed.items()}
+    last = span_where(owner, following, lambda span: len(span.ranges) == 2)
+    assert last.resting() == dict.fromkeys(places, 8)
+
+
+def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition(cluster, owner_of, protocol):
+    topic, group, places, owner = two_of_eight(cluster, owner_of, f"early-{protocol}")
+    with Consumer(cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)) as consumer:
+        while len(consumer.assignment) < 2:
+            consumer.poll(100)
+        question = owner.next_span(NOTHING, None)
+        handover.announce(question, "/lake/flights", holds=True)  # a table of before, which need not wait
+        following = question
+        while not following.ranges:
+            following = owner.next_span(following, None)
+            consumer.poll(0)
+        owner.close()
+        with pytest.raises(AnotherSink, match=f"group {group}: it belongs to the sink /lake/flights"):
+            while True:
+                consumer.poll(100)
+        assert consumer.session.history()[-1].what == "left"
+    (gained,) = following.ranges
+    assert cluster.stored(group, places)[gained] == Stored(0, '{"sinks":["/lake/flights"]}')
+
+
+def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds(cluster, owner_of, protocol):
+    topic, group = f"silent-{protocol}", f"silent-{protocol}"
+    places = places_of(cluster.create_topic(topic, 2))
+    for place in places:
+        produce(cluster, place, 8)
+    owner = owner_of(group, topic, startingOffsets="earliest")
+    chosen = {"group_protocol": protocol, "auto_offset_reset": "earliest", **strategy_of(protocol)}
+    with Consumer(cluster_of(owner), group, topics=topic, **chosen) as consumer:
+        while len(consumer.assignment) < 2:
+            consumer.poll(100)
+        question = owner.next_span(NOTHING, None)
+        handover.announce(question, "/lake/flights")
+        with pytest.raises(AnotherSink, match=rf"group {group}: it has members \(1\) that have not said which sink they write to"):
+            while True:
+                assert owner.next_span(question, None) is question
+                consumer.poll(0)
+        assert len(consumer.assignment) == 2, "the newcomer has joined"
+        consumer.commit(dict.fromkeys(consumer.assignment, 8))
+    assert cluster.stored(group, places) == dict.fromkeys(places, Stored(8, ""))
+
+
+def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its_own_second_source(cluster, owner_of, protocol):
+    group, topics = f"sources-{protocol}", [f"left-{protocol}", f"right-{protocol}"]
+    places = [places_of(cluster.create_topic(topic, 1))[0] for topic in topics]
+    owners = [owner_of(group, topic, startingOffsets="earliest") for topic in topics]
+    spans = [owner.next_span(NOTHING, None) for owner in owners]
+    for span in spans:
+        handover.announce(span, "/lake/both")
+    began_s = time.monotonic()
+    spans = [span_where(owner, span, lambda span: span.ranges) for owner, span in zip(owners, spans, strict=True)]
+    assert [dict(span.ranges) for span in spans] == [{place: (0, 0)} for place in places]
+    assert time.monotonic() - began_s < 9, "one has waited for the other's session"
+
+
+def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(cluster, owner_of, protocol):
+    topic, group = f"gone-{protocol}", f"gone-{protocol}"
+    (place,) = places_of(cluster.create_topic(topic, 1))
+    produce(cluster, place, 8)
+    owner = owner_of(group, topic, startingOffsets="earliest")
+    question = owner.next_span(NOTHING, None)
+    handover.announce(question, "/lake/flights")
+    with Consumer(cluster_of(owner), group, topics=topic, group_protocol=protocol, **strategy_of(protocol)) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        assert owner.next_span(question, None) is question
+    batch = span_where(owner, question, lambda span: not span.asks)
+    assert (batch.ranges, batch.sinks) == ({place: (0, 8)}, ("/lake/flights",))
+
+
+def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(cluster, owner_of, protocol):
+    _, group, places, owner = two_of_eight(cluster, owner_of, f"moved-{protocol}")
+    batch = begun(owner, "/lake/flights")
+    handover.announce(batch, "/lake/moved", adopt=True)
+    question = owner.next_span(batch, None)
+    assert (question.asks, question.ranges) == (1, dict.fromkeys(places, (8, 8)))
+    handover.announce(question, "/lake/moved", adopt=True)
+    following = span_where(owner, question, lambda span: not span.asks)
+    assert (following.sinks, following.resting()) == (("/lake/moved",), question.resting())
+    assert cluster.stored(group, places) == dict.fromkeys(places, Stored(8, '{"sinks":["/lake/moved"]}'))
+
+
+def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(cluster, owner_of, protocol):
+    topic, group = f"static-{protocol}", f"static-{protocol}"
+    (place,) = places_of(cluster.create_topic(topic, 1))
+    produce(cluster, place, 8)
+    owner = owner_of(group, topic, startingOffsets="earliest", **{"kafka.group.instance.id": "one"})
+    batch = begun(owner, "/lake/flights")
+    handover.announce(batch, "/lake/moved", adopt=True)
+    question = owner.next_span(batch, None)
+    handover.announce(question, "/lake/moved", adopt=True)
+    following = span_where(owner, question, lambda span: not span.asks)
+    assert (following.sinks, following.resting()) == (("/lake/moved",), {place: 8})
+
+
+def cluster_of(owner):
+    return owner.options.bootstrap
+
+
+def strategy_of(protocol):
+    return {"partition_assignment_strategy": "cooperative-sticky"} if protocol == "classic" else {}

@@ -6,51 +6,12 @@ from pyspark.sql import functions as F
 
 from apportion.client.cluster import places_of
 from apportion.spark import StatefulQuery, delta, guard
+from apportion.spark.source import NO_WRITER
 from apportion.wire.batch import encode_batch
-from tests.spark.application import spark_session
 from tests.spark.harness import until
+from tests.spark.queries import ended, source, spark, started
 
-
-@pytest.fixture(scope="module")
-def spark():
-    session = spark_session()
-    yield session
-    session.stop()
-
-
-@pytest.fixture
-def source(spark, stage):
-    """`source(**options)`: the stage's topic as a stream."""
-
-    def load(**options):
-        reader = spark.readStream.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap)
-        reader = reader.option("kafka.group.id", stage.group).option("subscribe", stage.topic).option("startingOffsets", "earliest")
-        return reader.options(**options).load()
-
-    return load
-
-
-@pytest.fixture
-def started(stage):
-    """`started(frame, function)`: a running query; it is stopped at the end of the test."""
-    queries = []
-
-    def start(frame, function=None, **trigger):
-        writer = frame.writeStream.foreachBatch(function or delta.Writer(str(stage.table)))
-        writer = writer.option("checkpointLocation", str(stage.path / f"checkpoint-{len(queries)}"))
-        queries.append(writer.trigger(**(trigger or {"processingTime": "300 milliseconds"})).start())
-        return queries[-1]
-
-    yield start
-    for query in queries:
-        query.stop()
-
-
-def ended(query):
-    """Why the query failed, within a minute."""
-    with pytest.raises(StreamingQueryException) as failure:
-        assert query.awaitTermination(60), "the query goes on"
-    return str(failure.value)
+__all__ = ["source", "spark", "started"]
 
 
 def test_the_columns_are_those_of_sparks_own_kafka_source(source):
@@ -76,6 +37,20 @@ def test_a_batch_read_is_refused_with_the_way_out(spark, stage):
     reader = spark.read.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap)
     with pytest.raises(AnalysisException, match=r"use spark\.readStream"):
         reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
+
+
+def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(stage, source):
+    writer = source().writeStream.format("apportion").option("checkpointLocation", str(stage.path / "checkpoint-sink"))
+    with pytest.raises(StreamingQueryException) as failure:
+        writer.start().awaitTermination(60)
+    assert NO_WRITER in str(failure.value)
+
+
+def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(source):
+    with pytest.raises(AnalysisException) as failure:
+        source(startingOffset="earliest")
+    sentence = "option startingoffset is unknown (Spark hands names over in lower case): did you mean startingOffsets?"
+    assert sentence in str(failure.value)
 
 
 def test_every_field_of_a_record_arrives(stage, source, started):
@@ -127,6 +102,8 @@ def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(stage, sourc
     query = writer.option("checkpointLocation", str(stage.path / "checkpoint")).start()
     said = ended(query)
     assert "this query keeps state" in said
+    assert "A group with one member is no way out" in said
+    assert "format('kafka'), which joins no group" in said
     assert operator in said
     assert stage.rows() == []
 
@@ -168,6 +145,23 @@ def test_the_writer_refuses_rows_whose_offset_was_changed(stage, source, started
     said = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
     assert "Keep the source's columns topic, partition and offset unchanged" in said
     assert stage.rows() == []
+
+
+def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(stage, source, started):
+    stage.produce(4)
+    writer = delta.Writer(str(stage.table))
+
+    def halves(frame, number):
+        writer(frame.where("offset % 2 = 0"), number)
+        writer(frame.where("offset % 2 = 1"), number)
+
+    said = ended(started(source(), halves, "checkpoint"))
+    assert f"the writer to {stage.table} was called a second time for batch 0: the rows of this call would not be written" in said
+    assert stage.rows() == []  # the first batch only asks the writers
+    rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+    started(rows, writer, "checkpoint")  # a new run, with the same writer
+    until(lambda: stage.total_committed() == 4, what="the group's offsets")
+    assert stage.rows() == stage.expected()
 
 
 def test_a_pipeline_may_make_several_rows_of_one_record(stage, source, started):

@@ -1,5 +1,8 @@
 """The Delta half of the exactly-once writer, without Spark: files, fences, columns, races."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -189,6 +192,35 @@ def test_no_table_is_made_where_something_else_lies(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
     (tmp_path / "report.csv").unlink()
     assert opened(str(tmp_path)).fence_or_none("g/t/0") is None
+
+
+def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path):
+    (tmp_path / "file").write_text("x")
+    remedy = "give the Delta writer a path that the user of the driver and of the executors may write"
+    for path, why in (
+        (f"{tmp_path}/file/lake", "Not a directory"),
+        (f"{tmp_path}/file", "it is a file"),
+        (f"file://{tmp_path}/file/lake", "Not a directory"),
+    ):
+        with pytest.raises(OSError) as refusal:
+            Attempt.on(path, None, ROWS)
+        assert str(refusal.value) == f"{path} cannot be made a table: {why}; {remedy}"
+
+
+def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
+    path = f"{tmp_path}/lake"
+    program = (
+        "import os, sys, pyarrow\n"
+        "from apportion.spark.table import Attempt\n"
+        "if os.geteuid() == 0: os.seteuid(65534)\n"
+        "try: Attempt.on(sys.argv[1], None, pyarrow.schema([('city', pyarrow.string())]))\n"
+        "except OSError as error: print(error)\n"
+    )
+    os.makedirs(path, mode=0o555)
+    os.chmod(tmp_path, 0o755)
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+    remedy = "give the Delta writer a path that the user of the driver and of the executors may write"
+    assert (done.stdout, done.stderr) == (f"{path} cannot be made a table: Permission denied; {remedy}\n", "")
 
 
 def test_clean_of_a_table_that_is_not_there_does_nothing(tmp_path):

@@ -26,7 +26,7 @@ def test_killed_after_the_delta_commit_and_before_sparks(stage):
     doomed.close_gate("written")
     doomed.wait_at("written")
     doomed.lose()
-    assert (stage.rows(), doomed.batches()) == (stage.expected(), [])
+    assert (stage.rows(), doomed.batches()) == (stage.expected(), [0])
     again = stage.start("again", checkpoint="doomed")
     stage.produce(200)
     stage.until_written()
@@ -36,8 +36,13 @@ def test_killed_after_the_delta_commit_and_before_sparks(stage):
 
 def test_killed_after_sparks_commit_and_before_the_groups(stage):
     stage.produce(200)
-    doomed = stage.start("doomed", trigger="1 hour")
-    until(lambda: stage.rows() == stage.expected() and doomed.batches(), what="batch 0 in Spark's log", also=[doomed])
+    doomed = stage.start("doomed", planning="gated")
+    doomed.close_gate("written")
+    doomed.wait_at("written")
+    doomed.close_gate("planning")
+    doomed.open_gate("written")
+    doomed.wait_at("planning")
+    assert (stage.rows(), doomed.batches()) == (stage.expected(), [0, 1])
     assert {*stage.committed().values()} == {0}
     doomed.lose()
     heir = stage.start("heir")
@@ -47,7 +52,7 @@ def test_killed_after_sparks_commit_and_before_the_groups(stage):
     assert stage.rows() == stage.expected()
 
 
-def test_frozen_past_its_session_with_its_fences_read_then_thawed(stage):
+def test_frozen_past_its_session_of_six_seconds_with_its_fences_read_then_thawed(stage):
     zombie = stage.start("zombie")
     stage.until_owned_by("zombie")
     zombie.close_gate("reading")
@@ -91,10 +96,13 @@ def test_an_old_application_comes_back_with_an_uncommitted_batch(stage):
 def test_latest_loses_nothing_when_its_first_owner_dies_before_its_first_commit(stage):
     stage.produce(40)
     skipped = set(stage.produced)
-    doomed = stage.start("doomed", starting="latest", trigger="1 hour")
+    doomed = stage.start("doomed", starting="latest")
     until(lambda: stage.committed() == dict.fromkeys(range(4), 10), what="the start positions in the group", also=[doomed])
+    doomed.close_gate("reading")
     stage.produce(40)
+    doomed.wait_at("reading")
     doomed.lose()
+    assert stage.committed() == dict.fromkeys(range(4), 10)
     stage.start("heir", starting="latest")
     until(lambda: len(stage.rows()) >= 40, what="the rows after the start", also=stage.applications)
     assert stage.rows() == stage.expected(lambda *place: place not in skipped)
@@ -114,7 +122,7 @@ def test_a_new_version_with_a_new_checkpoint_takes_over_while_events_flow(stage)
     assert stage.rows() == stage.expected()
 
 
-def test_an_idle_stream_makes_no_empty_batches(stage):
+def test_an_idle_stream_makes_no_empty_batches_in_five_seconds(stage):
     idle = stage.start("idle")
     stage.produce(40)
     stage.until_written()
@@ -133,7 +141,7 @@ def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(sta
     assert stage.rows() == stage.expected(lambda partition, offset: offset % 10 < 5)
 
 
-def test_a_batch_that_takes_half_of_the_poll_interval_is_warned_of(stage):
+def test_a_batch_of_four_of_the_six_seconds_between_polls_is_warned_of(stage):
     slow = stage.start("slow", source={"kafka.max.poll.interval.ms": "6000"})
     stage.until_owned_by("slow")
     slow.close_gate("written")

@@ -1,5 +1,6 @@
 """The exactly-once writer against itself: other writers, replays and failures, at every point of a write. Only Spark is played."""
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from apportion.member.spans import LostOffsets, Place, span
+from apportion.member.sinks import SILENCE, Announcement, AnotherSink
+from apportion.member.spans import LostOffsets, Place, Span, span
+from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.spark.files import REPORT_SCHEMA
 from apportion.spark.running import Reading
@@ -142,6 +145,128 @@ def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
     assert stored(path) == every((0, 0, 5), (0, 7, 9))
 
 
+P0 = Place("t", TOPIC_ID, 0)
+
+
+def asking(*ranges):
+    return span("asked", {Place("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(asks=1)
+
+
+def nothing_read(writer, batch, group="g"):
+    """The writer is given a batch without rows."""
+    writer.write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), [Reading(group, batch)])
+
+
+def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(path, tmp_path):
+    question = asking((0, 5))
+    assert handover.heard(question) == SILENCE
+    nothing_read(Writer(path), question)
+    assert handover.heard(question) == Announcement((path,))
+    nothing_read(Writer(f"file://{path}-b/", adopt=True), question)
+    assert handover.heard(question) == Announcement((path, f"{path}-b"), adopt=True)
+    handover.forget(question)
+    assert (handover.heard(question), list(tmp_path.iterdir())) == (SILENCE, [])
+
+
+def test_a_table_that_has_records_of_the_group_says_so(path):
+    batch(Writer(path), (0, 0, 5))
+    question = asking((0, 5), (1, 0))
+    nothing_read(Writer(path), question, group="of others")
+    assert handover.heard(question) == Announcement((path,))
+    nothing_read(Writer(path), question)
+    assert handover.heard(question) == Announcement((path,), holds=True)
+    handover.forget(question)
+
+
+@pytest.mark.parametrize(
+    ("sinks", "sentence"),
+    [
+        (("/lake/flights",), "this checkpoint belongs to a query that writes to /lake/flights, and now it is to write to"),
+        ((), "the query's source was never told that it writes to"),
+    ],
+)
+def test_a_batch_of_a_query_with_another_sink_is_not_written(path, sinks, sentence):
+    with pytest.raises(AnotherSink, match=sentence):
+        nothing_read(Writer(path), Span("a", {P0: (0, 5)}, sinks))
+    assert not Path(path).exists()
+
+
+def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path):
+    for sinks in (("/lake/flights",), ()):
+        foreign = Span("a", {P0: (0, 5)}, sinks)
+        nothing_read(Writer(path, adopt=True), foreign)
+        assert handover.heard(foreign) == Announcement((path,), adopt=True)
+        assert handover.heard(foreign._replace(sinks=(path,))) == SILENCE  # said of that batch alone
+    handover.forget(foreign)
+    own = foreign._replace(sinks=(path,))
+    nothing_read(Writer(path, adopt=True), own)
+    assert handover.heard(own) == SILENCE
+
+
+def test_where_a_query_has_several_sinks_each_says_that_it_was_given_the_batch(path):
+    shared = Span("a", {P0: (0, 5)}, (path, f"{path}-b"))
+    nothing_read(Writer(path), shared)
+    assert handover.heard(shared) == Announcement((path,))
+    nothing_read(Writer(f"{path}-b"), shared)
+    assert handover.heard(shared) == Announcement(shared.sinks)
+    handover.forget(shared)
+
+
+def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    question = asking((0, 5))
+    nothing_read(Writer(path), question)
+    nothing_read(Writer(f"{path}-b"), question)
+    torn, whole = sorted(tmp_path.glob("apportion-*/*"))
+    kept = json.loads(whole.read_text())["sink"]
+    for text in ("", '{"sink": "/la', "[]", "{}"):
+        torn.write_text(text)
+        assert handover.heard(question) == Announcement((kept,))
+
+
+def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path):
+    question = asking((0, 5))
+    nothing_read(Writer(path), question)
+    assert handover.heard(question._replace(asks=2)) == SILENCE
+    handover.forget(question)
+
+
+def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
+    batch(Writer(path), (1, 0, 5))
+    question = Span("asked", {}, asks=1, nameless=(P0, P0._replace(partition=1)))
+    nothing_read(Writer(path), question)
+    assert handover.heard(question) == Announcement((path,), holds=True)
+    handover.forget(question)
+
+
+def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(path):
+    writer = Writer(path, rewind=True)
+    batch(writer, (0, 0, 5), (1, 0, 5))
+    batch(writer, (0, 7, 9), (1, 5, 9))
+    told = span("a", {P0: (7, 9), Place("t", TOPIC_ID, 1): (5, 9)})
+    assert handover.heard(told).back == {P0: 5}
+    assert handover.heard(span("a", {P0: (5, 9)})).back == {}  # it has gone back
+    assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
+    batch(writer, (0, 7, 9), (1, 5, 9))  # Spark replays it
+    batch(writer, (0, 5, 9), (1, 9, 10))
+    assert stored(path) == every((0, 0, 9), (1, 0, 10))
+    handover.forget(told)
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(path, fail_on_data_loss):
+    writer = Writer(path, rewind=True, fail_on_data_loss=fail_on_data_loss)
+    batch(writer, (0, 0, 5))
+    batch(writer, (0, 8, 9))
+    if fail_on_data_loss:
+        with pytest.raises(LostOffsets):
+            batch(writer, (0, 7, 9))
+    else:
+        batch(writer, (0, 7, 9))
+    assert stored(path) == every((0, 0, 5)) + ([] if fail_on_data_loss else every((0, 7, 9)))
+    handover.forget(span("a", {}))
+
+
 def test_groups_have_fences_of_their_own(path):
     batch(Writer(path), (0, 0, 2), group="g")
     batch(Writer(path), (0, 0, 2), group="h")
@@ -181,3 +306,24 @@ def test_a_relative_path_is_where_the_driver_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Writer("lake/flights").table == str(tmp_path / "lake" / "flights")
     assert Writer("s3://lake/flights").table == "s3://lake/flights"
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        *[(table, "/lake/x") for table in ("/lake/x", "/lake//x/", "/lake/./x", "/lake/y/../x", "//lake/x")],
+        *[(f"{scheme}/lake/x/", "/lake/x") for scheme in ("file:", "file://", "FILE:", "File://")],
+        *[(f"{scheme}://b//y/x/", "s3://b/y/x") for scheme in ("s3", "S3", "s3a", "S3A")],
+        ("gs://b/x y", "gs://b/x y"),
+        ("/", "/"),
+    ],
+)
+def test_a_table_has_one_name_however_it_is_written(table, name):
+    assert Writer(table).sink == name
+
+
+@pytest.mark.parametrize("scheme", ["file:", "FILE://"])
+def test_a_table_lies_where_hadoops_form_of_its_path_says(tmp_path, monkeypatch, scheme):
+    monkeypatch.chdir(tmp_path)
+    batch(Writer(f"{scheme}{tmp_path}/table"), (0, 0, 5))
+    assert ([found.name for found in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (["table"], every((0, 0, 5)))

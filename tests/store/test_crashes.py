@@ -26,6 +26,7 @@ syncs = st.tuples(st.just("sync"), st.just(0))
 power_cuts = st.tuples(st.integers(0, 3), st.none() | st.integers(0, 700))  # after a sync of so many paths, torn by so much
 crashes = st.tuples(st.just("crash"), st.lists(power_cuts, min_size=1, max_size=3))
 fulls = st.tuples(st.just("full"), st.integers(0, 500))
+cuts = st.tuples(st.just("cut back"), st.integers(0, 100))  # to so many hundredths of what is not durable
 
 
 FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0), ("sync", 0), ("sync", 0), ("crash", [(0, None)])]
@@ -33,7 +34,7 @@ FULL_WHEN_ROLLING = [("append", 300), ("append", 100), ("full", 0), ("append", 0
 
 @settings(max_examples=500, deadline=None)
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
-@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls, max_size=40))
+@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls | cuts, max_size=40))
 def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout, story):
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
@@ -51,6 +52,10 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
         elif what == "sync":
             disk.sync(log.unsynced_paths())
             durable = len(appended)
+        elif what == "cut back":
+            del appended[durable + (len(appended) - durable) * number // 100 :]
+            log = log.cut_back(len(appended), 0)
+            assert (log.start_offset, log.next_offset, content(log)) == (0, len(appended), appended)
         else:
             for paths, tear_bytes in number:  # the power goes again and again while the start syncs what it found
                 disk.sync(log.unsynced_paths()[:paths])
@@ -155,35 +160,52 @@ def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not():
 
 
 begins = st.tuples(st.just("begin"), st.integers(0, 100))  # at so many hundredths of what is durable
+closes = st.tuples(st.just("close"), st.just(0))
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | begins, max_size=40))
+@given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | begins | closes | cuts, max_size=40))
 def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(layout, story):
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
-    appended = []
-    durable = asked = (0, 0)  # where the log begins and ends
+    appended, lost = [], set()  # what was cut away may come back with a crash, until the next sync
+    durable = asked = most = (0, 0)  # where the log begins and ends: on the disk, as was asked, and at the most after a crash
     for i, (what, number) in enumerate(story):
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "begin":
             log.begin_at(durable[1] * number // 100)
+        elif what == "close":
+            log.close_segment()
+        elif what == "cut back":
+            end = durable[1] + (log.next_offset - durable[1]) * number // 100
+            lost |= set(appended[end:])
+            del appended[end:]
+            log = log.cut_back(end, durable[0])
+            asked = durable[0], end
         elif what == "sync":
             bounds = log.start_offset, log.next_offset
             disk.sync(log.unsynced_paths())
             log.forget_before(bounds[0])
-            durable = bounds
+            durable = most = bounds
+            lost.clear()
         else:
             for paths, tear_bytes in number:
                 disk.sync(log.unsynced_paths()[:paths])
                 disk = disk.crash(tear_bytes)
                 log = Log.open(disk, "t-0", layout)
-                assert durable[0] <= log.start_offset <= asked[0]
-                assert durable[1] <= log.next_offset <= asked[1]
-                asked = log.start_offset, log.next_offset
-            del appended[log.next_offset :]
+                assert durable[0] <= log.start_offset <= most[0]
+                assert durable[1] <= log.next_offset <= most[1]
+                asked = most = log.start_offset, log.next_offset
+            found = {int.from_bytes(batch[:8], "big"): bytes(batch) for batch in log.batches(log.start_offset)}
+            assert all(batch in (*appended[at : at + 1], *lost) for at, batch in found.items())
+            assert {at: batch for at, batch in found.items() if at < durable[1]} == dict(
+                list(enumerate(appended))[log.start_offset : durable[1]]
+            )
+            appended = [*appended[: log.start_offset], *found.values()]
+            lost.clear()
         asked = max(asked[0], log.start_offset), log.next_offset
-        assert asked == (log.start_offset, log.next_offset)
+        most = max(most[0], asked[0]), max(most[1], asked[1])
+        assert asked == (log.start_offset, log.next_offset) == (log.start_offset, len(appended))
         assert [bytes(batch) for batch in log.batches(log.start_offset)] == appended[log.start_offset :]
         assert bytes(log.read(log.start_offset, 0, log.next_offset)) == (appended[log.start_offset :] or [b""])[0]

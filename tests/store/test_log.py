@@ -306,3 +306,31 @@ def test_a_batch_that_grows_too_large_is_not_looked_into():
     large = [Record(n, n, None, bytes(LOOKED_INTO_BYTES // 2)) for n in range(3)]
     log.append(encode_records(large, base_offset=0, attributes=4), last_offset=2, max_timestamp_ms=2)
     assert log.offset_at_time(1, 1 << 40) == (0, 2)
+
+
+def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted():
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0", SMALL)
+    for _ in range(2):
+        append(log, Wish((1,), 40))
+    log.close_segment()
+    log.close_segment()  # nothing follows an empty one
+    assert segment_starts(disk, "t-0") == [0, 2]
+    log.begin_at(2)
+    disk.sync(log.unsynced_paths())
+    log.forget_before(2)
+    assert (segment_starts(disk, "t-0"), log.start_offset, log.next_offset, log.size_bytes) == ([2], 2, 2, 0)
+    assert bytes(log.read(2, 100, 2)) == b""
+    for life in (log, Log.open(disk.crash(), "t-0", SMALL)):
+        assert (life.start_offset, life.next_offset, life.offset_at_time(0, 9), life.largest_timestamp_ms(9)) == (2, 2, None, NEVER)
+    batch, _ = append(log, Wish((1,), 40))
+    assert bytes(log.read(2, 1, 3)) == batch
+
+
+@pytest.mark.parametrize("segment_ms", [0, 10])
+def test_a_segment_ends_before_a_batch_that_is_too_much_later_than_its_first(segment_ms):
+    disk = MemoryDisk()
+    log = Log.open(disk, "t-0", LogSettings(segment_ms=segment_ms))
+    for time in (5, 3, 5 + segment_ms, 6 + segment_ms, -1, 17 + segment_ms):
+        append(log, Wish((time,), 1))
+    assert segment_starts(disk, "t-0") == [0, 3, 5]

@@ -8,6 +8,7 @@ from apportion.errors import DecodeError, EncodeError
 from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from apportion.streams.words import LATEST, NO_VERSION, RUNNING, AssignmentInfo, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
+from tests import profiles
 from tests.streams.metadata import assignments, heard_assignment, heard_subscription, subscriptions
 
 VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
@@ -22,7 +23,7 @@ ONE = TaskId(0, 1)
 
 @VERSIONS
 def test_a_subscription_comes_back_as_its_version_says_it(version):
-    @QUICK
+    @profiles.scaled_now(QUICK)
     @given(subscriptions(version))
     def comes_back(info):
         assert decode_subscription(encode_subscription(info)) == heard_subscription(info)
@@ -32,7 +33,7 @@ def test_a_subscription_comes_back_as_its_version_says_it(version):
 
 @VERSIONS
 def test_an_assignment_comes_back_as_its_version_says_it(version):
-    @QUICK
+    @profiles.scaled_now(QUICK)
     @given(assignments(version))
     def comes_back(info):
         assert decode_assignment(encode_assignment(info)) == heard_assignment(info)
@@ -43,7 +44,7 @@ def test_an_assignment_comes_back_as_its_version_says_it(version):
 @VERSIONS
 @BOTH
 def test_metadata_cut_anywhere_is_a_decode_error(version, values, encode, decode):
-    @settings(QUICK, max_examples=5)
+    @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values(version))
     def ends_too_soon(info):
         frame = encode(info)
@@ -57,7 +58,7 @@ def test_metadata_cut_anywhere_is_a_decode_error(version, values, encode, decode
 @VERSIONS
 @BOTH
 def test_damaged_metadata_decodes_or_is_a_decode_error(version, values, encode, decode):
-    @settings(QUICK, max_examples=60)
+    @profiles.scaled_now(settings(QUICK, max_examples=60))
     @given(values(version), st.data())
     def does_not_crash(info, data):
         frame = bytearray(encode(info))
@@ -75,7 +76,7 @@ def test_damaged_metadata_decodes_or_is_a_decode_error(version, values, encode, 
 @VERSIONS
 @BOTH
 def test_noise_after_a_version_decodes_or_is_a_decode_error(version, values, encode, decode):
-    @QUICK
+    @profiles.scaled_now(QUICK)
     @given(st.binary(max_size=80))
     def does_not_crash(noise):
         try:
@@ -89,7 +90,7 @@ def test_noise_after_a_version_decodes_or_is_a_decode_error(version, values, enc
 @VERSIONS
 @BOTH
 def test_what_follows_the_end_is_left_alone(version, values, encode, decode):
-    @settings(QUICK, max_examples=5)
+    @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values(version))
     def is_left_alone(info):
         assert decode(encode(info) + b"more") == decode(encode(info))
@@ -99,7 +100,7 @@ def test_what_follows_the_end_is_left_alone(version, values, encode, decode):
 
 @BOTH
 def test_metadata_from_the_future_says_only_its_versions(values, encode, decode):
-    @QUICK
+    @profiles.scaled_now(QUICK)
     @given(values(LATEST + 1))
     def says_only_versions(info):
         frame = encode(info)
@@ -112,7 +113,7 @@ def test_metadata_from_the_future_says_only_its_versions(values, encode, decode)
 
 @BOTH
 def test_an_old_reader_takes_a_newer_version_for_the_future(values, encode, decode):
-    @QUICK
+    @profiles.scaled_now(QUICK)
     @given(values(5))
     def is_the_future(info):
         assert decode(encode(info), latest=4) == FutureInfo(5, info.supported)
@@ -122,7 +123,7 @@ def test_an_old_reader_takes_a_newer_version_for_the_future(values, encode, deco
 
 @BOTH
 def test_a_reader_of_version_1_finds_one_version_number_in_version_2(values, encode, decode):
-    @settings(QUICK, max_examples=5)
+    @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values(2))
     def finds_one(info):
         assert decode(encode(info), latest=1) == FutureInfo(2, NO_VERSION)

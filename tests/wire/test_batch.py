@@ -18,6 +18,8 @@ from apportion.wire.batch import (
     read_header,
     restamp,
     split_batches,
+    stamp_append_time,
+    stamp_create_time,
 )
 
 OCTETS = st.none() | st.binary(max_size=200)
@@ -68,6 +70,21 @@ def test_the_header_says_everything_about_the_batch():
     assert header.last_offset == 41
     flagged = read_header(encode_records([], base_offset=0, attributes=8 | 16 | 32))
     assert (flagged.timestamp_type, flagged.is_transactional, flagged.is_control) == (1, True, True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(triples=st.lists(TRIPLES, max_size=12), codec=CODECS, sent_ms=st.integers(-1, 1 << 41), append_ms=st.integers(0, 1 << 41))
+def test_a_stamped_batch_gives_its_records_one_time_and_back_that_of_their_producer(triples, codec, sent_ms, append_ms):
+    records = [Record(9 + i, sent_ms + 2 * i, *triple) for i, triple in enumerate(triples)]
+    sent = encode_records(records, base_offset=9, attributes=codec | 16, producer=(5, 6, 7), leader_epoch=8)
+    before = read_header(sent)
+    stamped = bytearray(sent)
+    header = stamp_append_time(stamped, append_ms)
+    assert header == read_header(stamped)
+    assert header == before._replace(crc=header.crc, attributes=codec | 16 | 8, max_timestamp_ms=append_ms)
+    assert decode_batch(stamped) == [record._replace(timestamp_ms=append_ms) for record in records]
+    stamp_append_time(stamped, before.max_timestamp_ms)
+    assert (stamp_create_time(stamped, before.max_timestamp_ms), bytes(stamped)) == (before, sent)
 
 
 @settings(max_examples=150, deadline=None)

@@ -16,6 +16,7 @@ from apportion.wire.messages.fetch import FetchableTopicResponse, FetchRequest, 
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.table import APIS
+from tests import profiles
 
 RECORDS = [
     kind for kind in vars(group_records).values() if isinstance(kind, type) and getattr(kind, "__type__", "") in ("key", "value")
@@ -37,7 +38,7 @@ QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCh
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
 def test_every_message_comes_back_as_it_went(cls, version, values_of):
-    @QUICK
+    @profiles.scaled_now(QUICK)
     @given(values_of(cls, version), st.binary(max_size=3))
     def comes_back(value, lead):
         frame = lead + write(value, version)
@@ -50,7 +51,7 @@ def test_every_message_comes_back_as_it_went(cls, version, values_of):
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
 def test_a_message_cut_anywhere_is_a_decode_error(cls, version, values_of):
-    @settings(QUICK, max_examples=5)
+    @profiles.scaled_now(settings(QUICK, max_examples=5))
     @given(values_of(cls, version))
     def ends_too_soon(value):
         frame = write(value, version)
@@ -63,7 +64,7 @@ def test_a_message_cut_anywhere_is_a_decode_error(cls, version, values_of):
 
 @pytest.mark.parametrize(("cls", "version"), NEWEST)
 def test_damaged_bytes_decode_or_are_a_decode_error(cls, version, values_of):
-    @settings(QUICK, max_examples=40)
+    @profiles.scaled_now(settings(QUICK, max_examples=40))
     @given(values_of(cls, version), st.data())
     def does_not_crash(value, data):
         frame = bytearray(write(value, version))

@@ -17,6 +17,7 @@ from kio.serial import entity_reader, entity_writer
 
 from apportion.wire.codec import write
 from apportion.wire.table import APIS
+from tests import profiles
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # it reads its schemas in an old way
     PACKAGES = [importlib.import_module(f"kafka.protocol.{part}") for part in ("admin", "consumer", "metadata", "producer")]
@@ -166,7 +167,7 @@ def test_kio_reads_and_writes_the_same(name, version, values_of):
     ours, theirs = MESSAGES[name], kio_class_or_none(name, version)
     reader, writer = entity_reader(theirs), entity_writer(theirs)
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck])
+    @profiles.scaled_now(settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck]))
     @given(values_of(ours, version))
     def the_same(value):
         frame = write(value, version)
@@ -187,7 +188,7 @@ def test_kafka_python_reads_and_writes_the_same(name, version, values_of):
     def fields(value):
         return [(field.name, getattr(value, field.name)) for field in value._struct._fields if field.for_version_q(version)]
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck])
+    @profiles.scaled_now(settings(max_examples=8, deadline=None, suppress_health_check=[*HealthCheck]))
     @given(values_of(ours, version))
     def the_same(value):
         if name in KAFKA_PYTHON_HOLDS:

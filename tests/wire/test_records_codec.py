@@ -8,6 +8,7 @@ from apportion.wire import consumer_protocol
 from apportion.wire.messages import group_records as records
 from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+from tests import profiles
 
 KINDS = [kind for kind in vars(records).values() if isinstance(kind, type) and hasattr(kind, "__type__")]
 KEYS = {kind.__key__: kind for kind in KINDS if kind.__type__ == "key"}
@@ -22,7 +23,7 @@ def test_every_record_has_a_key_and_a_value():
 
 @pytest.mark.parametrize(("key_class", "value_class"), PAIRS)
 def test_every_record_comes_back_as_it_went(key_class, value_class, values_of):
-    @settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck])
+    @profiles.scaled_now(settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck]))
     @given(values_of(key_class, 0), values_of(value_class, value_class.__versions__[-1]))
     def comes_back(key, value):
         stored = encode_key(key)
@@ -81,7 +82,7 @@ def test_a_damaged_value_is_a_decode_error(data):
 
 @pytest.mark.parametrize("cls", [ConsumerProtocolAssignment, ConsumerProtocolSubscription])
 def test_blobs_come_back_as_they_went(cls, values_of):
-    @settings(max_examples=50, deadline=None, suppress_health_check=[*HealthCheck])
+    @profiles.scaled_now(settings(max_examples=50, deadline=None, suppress_health_check=[*HealthCheck]))
     @given(values_of(cls, 3))
     def comes_back(value):
         assert consumer_protocol.decode(cls, consumer_protocol.encode(value)) == (3, value)

@@ -9,9 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from apportion.cli.failures import NoSuchGroup, print_failure
+from apportion.cli.lines import folded, print_sentence, ranges
 from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
+from apportion.member.commits import Stored
+from apportion.member.sinks import claims
 from apportion.member.spans import Place
 from apportion.readable import readable
 from apportion.wire.codec import Buffer
@@ -19,11 +23,13 @@ from apportion.wire.consumer_protocol import decode
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 FAILED = 1  # exit code when the cluster could not be asked or refused
 UNUSABLE = 2  # exit code when the arguments make no sense
+NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
+COMPLETION_MS = 1_000  # nobody waits longer for a Tab
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 WITHOUT_ERRORS = 5  # the newest version of DescribeGroups in which a group of another kind is no error
 PROTOCOLS = {0: "classic", 1: "consumer"}  # by the type of a member; older brokers do not tell it
@@ -51,20 +57,38 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
             offsets.add_row(*map(_cell, row.values()))
-        return group, [Text(readable(_title(group))), _members(group), offsets]
+        members = _members(group) if group["members"] else Text("It has no members.")
+        return group, [Text(readable(_title(group))), members, offsets if group["offsets"] else Text(NO_OFFSETS)]
 
     return _shown(bootstrap, timeout_ms, ask, as_json)
+
+
+def group_names(bootstrap: str, begun: str, wanted: Callable[[ListedGroup], bool] = lambda group: True) -> list[str]:
+    """The wanted groups whose names begin so, in order; none where the cluster does not answer at once."""
+    try:
+        cluster = Cluster(bootstrap, timeout_ms=COMPLETION_MS)
+    except ValueError:
+        return []
+    try:
+        groups = [group for node in cluster.nodes() for group in cluster.call(ListGroupsRequest(), node=node).groups]
+    except (Refused, Disconnected):
+        return []
+    finally:
+        cluster.close()
+    return sorted(group.group_id for group in groups if group.group_id.startswith(begun) and wanted(group))
 
 
 def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, list[Table | Text]]], as_json: bool) -> int:
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
-        return _failed(error, UNUSABLE)
+        print_failure("groups", error, as_json)
+        return UNUSABLE
     try:
         found, shown = ask(cluster)
     except (Refused, Disconnected) as error:
-        return _failed(error, FAILED)
+        print_failure("groups", error, as_json)
+        return FAILED
     finally:
         cluster.close()
     if as_json:
@@ -72,13 +96,11 @@ def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, 
         return 0
     console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for part in shown:
-        console.print(part, soft_wrap=isinstance(part, Text))
+        if isinstance(part, Text):
+            print_sentence(console, part)
+        else:
+            console.print(folded(part))
     return 0
-
-
-def _failed(error: Exception, exit_code: int) -> int:
-    print(f"apportion groups: {readable(str(error))}", file=sys.stderr)
-    return exit_code
 
 
 def _listed(cluster: Cluster) -> list[dict[str, str]]:
@@ -94,8 +116,10 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
         told = _described(cluster, group_id)
     except Refused as error:
         listed = next((row for row in _listed(cluster) if row["group"] == group_id), None)
-        if error.code is not Code.GROUP_ID_NOT_FOUND or listed is None:
+        if error.code is not Code.GROUP_ID_NOT_FOUND:
             raise
+        if listed is None:
+            raise NoSuchGroup(group_id) from None
         return _classic(cluster, listed)
     owned = (
         Place(each.topic_name, each.topic_id, partition)
@@ -121,7 +145,7 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
             }
             for member in sorted(told.members, key=lambda member: member.member_id)
         ],
-        "offsets": _offsets(cluster, group_id, owned),
+        **_offsets(cluster, group_id, owned),
     }
 
 
@@ -150,7 +174,7 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
         if 0 <= partition < topic.partitions
     )
     about = {"assignor": told.protocol_data} if told.protocol_data else {}
-    return {**listed, **about, "members": members, "offsets": _offsets(cluster, group_id, owned)}
+    return {**listed, **about, "members": members, **_offsets(cluster, group_id, owned)}
 
 
 def _assigned(blob: Buffer) -> dict[str, list[int]]:
@@ -162,11 +186,11 @@ def _assigned(blob: Buffer) -> dict[str, list[int]]:
     return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
 
 
-def _offsets(cluster: Cluster, group_id: str, owned: Iterable[Place]) -> list[dict[str, Any]]:
-    """A row for each partition that has a committed offset or an owner."""
-    committed = _committed(cluster, group_id)
-    ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
-    return [
+def _offsets(cluster: Cluster, group_id: str, owned: Iterable[Place]) -> dict[str, Any]:
+    """The sinks whose names the offsets bear, and a row for each partition that has a committed offset or an owner."""
+    stored = _committed(cluster, group_id)
+    ends = cluster.list_offsets(sorted({*stored, *owned}), LATEST)
+    rows = [
         {
             "topic": place.topic,
             "partition": place.partition,
@@ -175,8 +199,9 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[Place]) -> list[di
             "lag": None if offset is None else max(0, end - offset),
         }
         for place, end in sorted(ends.items())
-        for offset in [committed.get(place)]
+        for offset in [stored[place].offset if place in stored else None]
     ]
+    return {"sinks": sorted({name for sinks in claims(stored).values() for name in sinks}), "offsets": rows}
 
 
 def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
@@ -188,8 +213,8 @@ def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
     )
 
 
-def _committed(cluster: Cluster, group_id: str) -> dict[Place, int]:
-    """Every offset that the group has stored."""
+def _committed(cluster: Cluster, group_id: str) -> dict[Place, Stored]:
+    """Every offset that the group has stored, with what was committed beside it."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     answer = cluster.call(request, coordinator=group_id, version=BY_NAME).groups[0]
     if answer.error_code != Code.NONE:
@@ -197,14 +222,14 @@ def _committed(cluster: Cluster, group_id: str) -> dict[Place, int]:
     topics = cluster.topics(topic.name for topic in answer.topics)
     known = [(topic.partitions, found) for topic in answer.topics if (found := topics.named(topic.name)) is not None]
     return {
-        Place(topic.name, topic.id, each.partition_index): each.committed_offset
+        Place(topic.name, topic.id, each.partition_index): Stored(each.committed_offset, each.metadata or "")
         for partitions, topic in known
         for each in partitions
     }
 
 
 def _owned(owns: dict[str, list[int]]) -> str:
-    return "  ".join(f"{topic} {','.join(map(str, partitions))}" for topic, partitions in owns.items())
+    return "  ".join(f"{topic} {ranges(partitions)}" for topic, partitions in owns.items())
 
 
 def _members(group: dict[str, Any]) -> Table:
@@ -218,7 +243,8 @@ def _members(group: dict[str, Any]) -> Table:
     columns = [each for each in ("member", "instance", "client", "host", "protocol", "epoch") if telling.get(each, True)]
     table = Table(*columns, "owns")
     for member in members:
-        table.add_row(*(_cell(member[each]) for each in columns), readable(_owned(member["owns"])))
+        shown = {**member, "host": member["host"].removeprefix("/")}
+        table.add_row(*(_cell(shown[each]) for each in columns), readable(_owned(member["owns"])))
     return table
 
 
@@ -229,4 +255,5 @@ def _cell(value: object) -> str:
 def _title(group: dict[str, Any]) -> str:
     epoch = f", epoch {group['epoch']}" if "epoch" in group else ""
     assignor = f", assignor {group['assignor']}" if "assignor" in group else ""
-    return f"{group['group']}: a {group['type']} group, {group['state']}{epoch}{assignor}"
+    sinks = f", of the sink {' and '.join(group['sinks'])}" if group["sinks"] else ""
+    return f"{group['group']}: a {group['type']} group, {group['state']}{epoch}{assignor}{sinks}"

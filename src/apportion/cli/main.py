@@ -6,6 +6,15 @@ from typing import Annotated
 import typer
 
 from apportion import __version__
+from apportion.cli.arguments import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    BootstrapServer,
+    NoGroupOption,
+    group_names,
+    one_of,
+    setting_names,
+)
 
 app = typer.Typer(
     name="apportion",
@@ -38,7 +47,9 @@ def apportion(
 def serve(
     data_dir: Annotated[Path, typer.Option(help=DATA_DIR_HELP)],
     listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = "127.0.0.1:9092",
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names)
+    ] = None,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
@@ -54,14 +65,14 @@ def serve(
 groups = typer.Typer(help="Look at the consumer groups of a cluster, ours or Apache Kafka's.", no_args_is_help=True)
 app.add_typer(groups, name="groups")
 
-BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
 JSON_HELP = "Print JSON instead of tables."
 TIMEOUT_HELP = "How long to wait for the cluster, in milliseconds."
 
 
 @groups.command("list")
 def groups_list(
-    bootstrap: Annotated[str, typer.Option(help=BOOTSTRAP_HELP)] = "127.0.0.1:9092",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
@@ -73,12 +84,19 @@ def groups_list(
 
 @groups.command("describe")
 def groups_describe(
-    group: Annotated[str, typer.Argument(help="The group's id.")],
-    bootstrap: Annotated[str, typer.Option(help=BOOTSTRAP_HELP)] = "127.0.0.1:9092",
+    group: Annotated[str, typer.Argument(help="The group's id.", autocompletion=group_names)],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    group_option: NoGroupOption = None,
 ) -> None:
-    """Say who the members of a group are, what they own, and how far behind the group is."""
+    """Say who the members of a group are, what they own, and how far behind the group is.
+
+    \b
+    apportion groups describe flights-etl --bootstrap broker:9092
+    apportion groups describe flights-etl --json | jq .state
+    """
     from apportion.cli.groups import show_group
 
     raise typer.Exit(show_group(bootstrap, group, timeout_ms, as_json))
@@ -92,7 +110,7 @@ def _streams_group_names(context: typer.Context, begun: str) -> list[str]:
     """What `describe` can be completed to: groups that may be of Kafka Streams."""
     from apportion.cli.streams import group_names
 
-    return group_names(context.params.get("bootstrap") or "127.0.0.1:9092", begun)
+    return group_names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, begun)
 
 
 GROUP_HELP = "The group's id, which is the application.id."
@@ -101,9 +119,11 @@ GROUP_HELP = "The group's id, which is the application.id."
 @streams.command("describe")
 def streams_describe(
     group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_streams_group_names)],
-    bootstrap: Annotated[str, typer.Option(help=BOOTSTRAP_HELP)] = "127.0.0.1:9092",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    bootstrap_server: BootstrapServer = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead; its keys are in docs/streams.md, and stay.")] = False,
+    group_option: NoGroupOption = None,
 ) -> None:
     """Say what each process of a Kafka Streams application does, and who holds back its upgrade.
 
@@ -156,6 +176,7 @@ JOBS_HELP = "With --runs: processes to play in; as many as there are cores if no
 SHRINK_HELP = "Find the fewest faults of this seed that still break the same law."
 SPARK_HELP = "With --runs: play on this Spark master, such as local[2] or spark://host:7077."
 OUT_HELP = "With --spark: also write a row for each seed as Parquet into this new directory."
+PROTOCOL_HELP = "What the members speak: consumer (if not said), classic or mixed."
 FAULT_HELP = "Only faults of this kind; may be given more than once. `none` for no faults."
 WORLD = "The world; what is not said is drawn from the seed"
 PRINTED = "What is printed"
@@ -204,9 +225,11 @@ def sim(
     produce_every_ms: Annotated[int | None, typer.Option(help="The time between two new records.", rich_help_panel=WORLD)] = None,
     flush_us: Annotated[int | None, typer.Option(help="A flush's mean time, in microseconds.", rich_help_panel=WORLD)] = None,
     shards: Annotated[int | None, typer.Option(help="Partitions of __consumer_offsets.", rich_help_panel=WORLD)] = None,
-    assignor: Annotated[str | None, typer.Option(help="uniform or range.", rich_help_panel=WORLD)] = None,
+    assignor: Annotated[
+        str | None, typer.Option(help="uniform or range.", autocompletion=one_of("uniform", "range"), rich_help_panel=WORLD)
+    ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="What the members speak: consumer (if not said), classic or mixed.", rich_help_panel=WORLD)
+        str | None, typer.Option(help=PROTOCOL_HELP, autocompletion=one_of("consumer", "classic", "mixed"), rich_help_panel=WORLD)
     ] = None,
     encodes: Annotated[
         bool | None, typer.Option("--encodes/--no-encodes", help="Whether messages go through their bytes.", rich_help_panel=WORLD)
@@ -217,8 +240,9 @@ def sim(
 ) -> None:
     """Play the whole system in a simulated world with faults, and check its laws after every step.
 
-    Coordinator, log and members are the real ones; clocks, network and disks are simulated. One seed is one history, on any
-    machine. The exit code is 1 where a law broke.
+    Coordinator, log and members are the real ones; clocks, network and disks
+    are simulated. One seed is one history, on any machine. The exit code is 1
+    where a law broke.
 
     \b
     apportion sim --seed 7                    its trace, and who owned what
@@ -282,9 +306,15 @@ def streams_rehearse(
     threads: Annotated[int, typer.Option(help="num.stream.threads, 1 to 10: so many members has each instance.")] = 1,
     partitions: Annotated[int, typer.Option(help="Partitions of what is read, 1 to 1,000; there are two tasks for each.")] = 6,
     standbys: Annotated[int, typer.Option(help="num.standby.replicas.")] = 0,
-    leader: Annotated[str, typer.Option(metavar="WHEN", help=LEADER_HELP, rich_help_panel=STEPS)] = "last",
+    leader: Annotated[
+        str,
+        typer.Option(metavar="WHEN", help=LEADER_HELP, autocompletion=one_of("first", "middle", "last"), rich_help_panel=STEPS),
+    ] = "last",
     crash_at: Annotated[int | None, typer.Option(metavar="STEP", help=CRASH_HELP, rich_help_panel=STEPS)] = None,
-    victim: Annotated[str, typer.Option(metavar="WHO", help=VICTIM_HELP, rich_help_panel=STEPS)] = "instance",
+    victim: Annotated[
+        str,
+        typer.Option(metavar="WHO", help=VICTIM_HELP, autocompletion=one_of("instance", "leader", "broker"), rich_help_panel=STEPS),
+    ] = "instance",
     bounces: Annotated[int | None, typer.Option(metavar="1|2", help=BOUNCES_HELP, rich_help_panel=STEPS)] = None,
     away_ms: Annotated[int, typer.Option(help="How long an instance needs to come back.", rich_help_panel=STEPS)] = 3_000,
     session_ms: Annotated[int | None, typer.Option(help=SESSION_HELP, rich_help_panel=STEPS)] = None,
@@ -310,8 +340,9 @@ def streams_rehearse(
 
     \b
     apportion streams rehearse --from 1.1 --to 4.0
-    apportion streams rehearse --from 2.3 --to 3.9 --bounces 1     what if upgrade.from is forgotten
-    apportion streams rehearse --from 2.0 --to post-2.0 --leader first --crash-at 3 --victim leader
+    apportion streams rehearse --from 2.3 --to 3.9 --bounces 1
+    apportion streams rehearse --from 2.0 --to post-2.0 --leader first
+    apportion streams rehearse --from 2.0 --to 3.0 --crash-at 3 --victim leader
     apportion streams rehearse --from 4.0 --to 2.8 --picture downgrade.svg
     apportion streams rehearse --matrix --spark 'local[2]'
     """

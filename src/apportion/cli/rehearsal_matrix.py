@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from apportion.cli.lines import print_sentence
 from apportion.sim.fleet import cores
 from apportion.sim.matrix import BACKPORTED, FROM, TO, Play, Played, cells, played, plays
 from apportion.sim.rehearsal import RehearsalRefused
@@ -110,14 +111,14 @@ def _show(found: Iterable[Cell]) -> None:
     console.print(table)
     every = [one for cell in at.values() for one in cell.plays]
     console.print("* needs KAFKA-6054 brought back to that release. post-2.0 speaks a metadata version that no release speaks yet.")
-    console.print(
+    print_sentence(
+        console,
         f"{len(at)} upgrades, {len(every)} ways to play them: the leader bounced first, in between and last; "
         "nobody, an instance, the leader or the broker dies in the middle.",
-        soft_wrap=True,
     )
     for one in every:
         if not one.holds:
-            console.print(f"{one.from_} to {one.to}, leader {one.leader}, {one.crash} dies: {one.why}", soft_wrap=True)
+            print_sentence(console, f"{one.from_} to {one.to}, leader {one.leader}, {one.crash} dies: {one.why}")
     failed = sum(not one.holds for one in every)
     console.print(f"{failed} of them fail" if failed else "all hold")
 

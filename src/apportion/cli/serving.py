@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.node.settings import BrokerSettings, SettingRefused, host_and_port
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import Damaged
 
@@ -21,6 +21,7 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     allow_open_files(OPEN_FILES)
     try:
+        host_and_port(listen, "--listen")
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data_dir))

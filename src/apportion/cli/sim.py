@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from apportion.cli.failures import print_failure
+from apportion.cli.lines import print_sentence
 from apportion.cli.sim_fleet import BROKEN, play_here, play_on_spark
 from apportion.cli.sim_picture import picture
 from apportion.cli.sim_wish import Wish, numbers_of, refuse_contradictions
@@ -35,7 +37,7 @@ def run(wish: Wish, play: Play = play) -> int:
         sys.stdout.flush()
         return code
     except (ScenarioRefused, NoProcess) as error:
-        print(f"apportion sim: {error}", file=sys.stderr)
+        print_failure("sim", error, wish.as_json)
     except BrokenPipeError:  # who reads this has seen enough
         _drop_stdout()
         return 0
@@ -90,10 +92,10 @@ def _show(wish: Wish, seed: int, play: Play) -> int:
             _print_trace(wish, chronicle)
         console = _console()
         for line in picture(scenario, outcome, chronicle.hands, console.width):
-            console.print(line, soft_wrap=True)
+            print_sentence(console, line)
         console.print(_faults_table(scenario, range(len(scenario.faults)) if kept is None else kept))
         console.print(_figures_table(outcome))
-        console.print(_verdict(outcome), soft_wrap=True)
+        print_sentence(console, _verdict(outcome))
     return 0 if outcome.holds else BROKEN
 
 
@@ -209,7 +211,7 @@ def _shrink(wish: Wish, seed: int, play: Play) -> int:
         return BROKEN
     console = _console()
     console.print(_faults_table(scenario.with_faults(fault for _, fault in faults), shrunk.kept, explains=True))
-    console.print(_verdict(shrunk.outcome), soft_wrap=True)
+    print_sentence(console, _verdict(shrunk.outcome))
     suffice = "suffices" if len(faults) == 1 else "suffice"
     console.print(
         f"{len(faults)} of {len(scenario.faults)} faults {suffice} ({shrunk.plays} histories played): {command}", soft_wrap=True

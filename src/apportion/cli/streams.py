@@ -4,26 +4,25 @@ The report is one value, printed as JSON or as text; its keys are documented in 
 """
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from apportion.cli.failures import NoSuchGroup, print_failure
+from apportion.cli.groups import group_names as names_of_groups
 from apportion.cli.streams_picture import show
 from apportion.client.classic_groups import Position, described, listed, positions
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.readable import readable
 from apportion.streams.holdup import find_holdup
 from apportion.streams.portrait import Consumer, Copies, Portrait, Process, Shown, outline, portray
 from apportion.streams.words import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup
-from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.list_groups import ListedGroup
 
 FAILED = 1  # exit code when the cluster could not be asked, or there is no such group of Kafka Streams
 UNUSABLE = 2  # exit code when the arguments make no sense
-COMPLETION_MS = 1_000  # nobody waits longer for a Tab
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
 STABLE = "Stable"
 OTHERS = {  # by the type of a group that is no classic one: what it is, and who shows it
@@ -43,11 +42,13 @@ def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = Fal
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
-        return _failed(error, UNUSABLE)
+        print_failure("streams", error, as_json)
+        return UNUSABLE
     try:
         report = _asked(cluster, group_id)
     except (Refused, Disconnected, NoStreamsGroup) as error:
-        return _failed(error, FAILED)
+        print_failure("streams", error, as_json)
+        return FAILED
     finally:
         cluster.close()
     if as_json:
@@ -59,30 +60,18 @@ def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = Fal
 
 def group_names(bootstrap: str, begun: str) -> list[str]:
     """The classic groups of clients whose names begin so, in order; none where the cluster does not answer at once."""
-    try:
-        cluster = Cluster(bootstrap, timeout_ms=COMPLETION_MS)
-    except ValueError:
-        return []
-    try:
-        groups = [group for node in cluster.nodes() for group in cluster.call(ListGroupsRequest(), node=node).groups]
-    except (Refused, Disconnected):
-        return []
-    finally:
-        cluster.close()
-    classic = (each.group_id for each in groups if each.protocol_type == PROTOCOL_TYPE and each.group_type in ("", "classic"))
-    return sorted(name for name in classic if name.startswith(begun))
+    return names_of_groups(bootstrap, begun, _may_be_streams)
 
 
-def _failed(error: Exception, exit_code: int) -> int:
-    print(f"apportion streams: {readable(str(error))}", file=sys.stderr)
-    return exit_code
+def _may_be_streams(group: ListedGroup) -> bool:
+    return group.protocol_type == PROTOCOL_TYPE and group.group_type in ("", "classic")
 
 
 def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
     """The report on the group as it is now."""
     group = described(cluster, group_id)
     if group is None:
-        raise NoStreamsGroup(_instead(cluster, group_id))
+        raise _instead(cluster, group_id)
     is_told = group.group_state == STABLE
     if group.protocol_type not in (PROTOCOL_TYPE, "") or (is_told and group.protocol_data != PROTOCOL):
         spoken = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
@@ -103,12 +92,12 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
     return {**report(group, portrait, found), "lag_problem": problem}
 
 
-def _instead(cluster: Cluster, group_id: str) -> str:
+def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
     other = listed(cluster, group_id)
     if other is None:
-        return f"there is no group {group_id!r}: that is the application.id, and `apportion groups list` shows what there is"
+        return NoSuchGroup(group_id, "that is the application.id, and `apportion groups list` shows what there is")
     what = OTHERS.get(other.group_type.lower(), f"a group of another type ({other.group_type or other.protocol_type or 'unknown'})")
-    return f"{group_id!r} is no classic group but {what}"
+    return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
 def report(group: DescribedGroup, portrait: Portrait, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from apportion.cli.lines import print_sentence
 from apportion.readable import readable
 
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
@@ -27,14 +28,14 @@ def show(report: dict[str, Any]) -> None:
     """The report is on stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for line in (_title(report), *_whole(report)):
-        console.print(Text(readable(line)), soft_wrap=True)
+        print_sentence(console, Text(readable(line)))
     if not report["told"]:
         everybody = (_consumer(process, each) for process in report["processes"] for each in process["consumers"])
         _show_rows(console, list(zip(_once("consumers"), everybody, strict=False)))
         return
     for process in report["processes"]:
         console.print()
-        console.print(Text(readable(_name(process)), style="bold"), soft_wrap=True)
+        print_sentence(console, Text(readable(_name(process)), style="bold"))
         _show_rows(console, list(_rows(process)))
 
 

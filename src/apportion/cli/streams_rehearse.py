@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from apportion.cli.failures import print_failure
+from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
 from apportion.sim.chronicle import Chronicle
 from apportion.sim.rehearsal import LEADERS, Rehearsal, RehearsalRefused, Rehearsed, Step, rehearse
@@ -45,7 +47,7 @@ def run(wish: Wish) -> int:
         sys.stdout.flush()
         return code
     except RehearsalRefused as error:
-        print(f"apportion streams: {_by_option(str(error))}", file=sys.stderr)
+        print_failure("streams", RehearsalRefused(_by_option(str(error))), wish.as_json)
     except BrokenPipeError:  # who reads this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
@@ -132,20 +134,20 @@ def _show(rehearsed: Rehearsed) -> None:
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
-    console.print(f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}", soft_wrap=True)
+    print_sentence(console, f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}")
     if rehearsal.threads > 1:
         console.print(f"  {rehearsal.instances} instances with {rehearsal.threads} threads each")
     for number, bounce in enumerate(rehearsal.upgrade.bounces):
         first, last = number * rehearsal.instances + 1, (number + 1) * rehearsal.instances
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
-        console.print(f"  bounce {number + 1}, {steps}: every instance comes back as {bounce}", soft_wrap=True)
+        print_sentence(console, f"  bounce {number + 1}, {steps}: every instance comes back as {bounce}")
     if rehearsed.steps:
         console.print(_steps(rehearsed))
-        console.print(LEGEND, style="dim", soft_wrap=True)
+        print_sentence(console, LEGEND, style="dim")
     for name, why in rehearsed.died.items():
-        console.print(f"{name} died: {why}", soft_wrap=True)
+        print_sentence(console, f"{name} died: {why}")
     for line in verdict(rehearsed):
-        console.print(line, soft_wrap=True)
+        print_sentence(console, line)
 
 
 def told(way: Upgrade) -> str:

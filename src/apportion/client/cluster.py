@@ -11,7 +11,7 @@ from apportion.client.connection import Disconnected
 from apportion.client.routing import Leader, Patience, Routes
 from apportion.client.visible import visible
 from apportion.errors import Code, Refused
-from apportion.member.commits import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.commits import NOBODY, Membership, Stored, commit_codes, commit_request, fetch_request, fetched
 from apportion.member.plan import EARLIEST as EARLIEST
 from apportion.member.plan import LATEST as LATEST
 from apportion.member.reactions import Reaction, reaction
@@ -290,13 +290,20 @@ class Cluster(Routes):
         self, group_id: str, places: Iterable[Place], who: Membership = NOBODY, *, patience_ms: int | None = None
     ) -> dict[Place, int | None]:
         """The group's offset for each place, None where it has none; Refused if any could not be told."""
+        stored = self.stored(group_id, places, who, patience_ms=patience_ms)
+        return {place: one.offset for place, one in stored.items()}
+
+    def stored(
+        self, group_id: str, places: Iterable[Place], who: Membership = NOBODY, *, patience_ms: int | None = None
+    ) -> dict[Place, Stored]:
+        """The group's offset for each place with what was committed beside it; Refused if any could not be told."""
         wanted = tuple(places)
         if not wanted:
             return {}
 
-        def read(answer: Any) -> tuple[Code, dict[Place, int | None]]:
+        def read(answer: Any) -> tuple[Code, dict[Place, Stored]]:
             code, said = fetched(answer, wanted)
-            return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
+            return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.stored
 
         request = fetch_request(group_id, wanted, who)
         return self.ask_coordinator("OffsetFetch", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)

@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from apportion.client.claims import LOSING, Claims
 from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
+from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import RESETS, checked, membership, topic_names
+from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.consumer import View
 from apportion.member.membership import Assignment, IdPartition, State, assignment
+from apportion.member.sinks import AnotherSink
 from apportion.member.spans import Place
 from apportion.topics import TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
@@ -66,9 +70,13 @@ class Consumer:
         self._max_records: int = chosen["max_poll_records"]
         self._on: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
-        self._session = Session(self._cluster, group_id, (), **self._session_settings(chosen))
+        self._names: tuple[str, ...] = ()
+        self._session = Session(self._cluster, group_id, (), before_join=self._look_first, **self._session_settings(chosen))
+        self._missing = MissingTopics(self._cluster, group_id)
+        self._outage = Outage(group_id)
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
         self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
+        self._claims = Claims(self._cluster, self._patience_ms)
         self._touched_at = self._committed_at = time.monotonic()
         self._life = 0
         self._told: Assignment = ()  # what the member was last told that this consumer holds
@@ -99,10 +107,12 @@ class Consumer:
         names = topic_names(topics)
         if self._closed:
             raise RuntimeError("this consumer is closed")
+        self._names = names
         if not self._started:
             self._session.start()
             self._started = True
         self._session.subscribe(names)
+        self._missing.expect(self._to_be_told_of(names))
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
         """The next records, all delivered; [] if none came in time. Ownership changes and callbacks happen in here.
@@ -111,18 +121,25 @@ class Consumer:
         however long: `max_poll_interval_ms` counts from its end.
 
         Raises Refused if the group does not let this consumer be a member, or if an offset is out of range and
-        `auto_offset_reset` is "error". A broker that cannot be reached is waited for.
+        `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark query: then the consumer has not
+        joined it, or has left it if that came later, and is closed. A broker that cannot be reached is waited for.
         """
         return self._poll(timeout_ms, self._max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """The group has stored the positions of everything delivered so far, or just `offsets` (the next to read).
 
-        Raises Refused if this consumer may no longer commit: another one has taken over, and will deliver those records again.
+        Raises Refused if this consumer may no longer commit: another one has taken over, and will deliver those records again;
+        AnotherSink as `poll` does.
         Raises Disconnected where no coordinator has answered for 30 seconds. Inside `on_lost` the lost partitions have no position
         any more: without `offsets` nothing is stored of them.
         """
-        self._store(self._uncommitted() if offsets is None else {self._place(*name): offset for name, offset in offsets.items()})
+        said = self._uncommitted() if offsets is None else {self._place(*name): offset for name, offset in offsets.items()}
+        try:
+            self._store(said)
+        except AnotherSink:
+            self._end_refused()
+            raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The group's stored offset of each partition; None where it has none."""
@@ -162,6 +179,10 @@ class Consumer:
         """What the membership is made with."""
         return membership(chosen)
 
+    def _to_be_told_of(self, names: Sequence[str]) -> Sequence[str]:
+        """Those subscribed topics whose absence is worth a log line."""
+        return names
+
     # delivery
 
     def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:
@@ -170,8 +191,14 @@ class Consumer:
         deadline = time.monotonic() + timeout_ms / 1000
         asked = False
         while True:
-            self._keep_alive()
-            self._follow()
+            try:
+                self._keep_alive()
+                self._follow()
+            except AnotherSink:
+                self._end_refused()
+                raise
+            if self._life and self._session.status().epoch > 0:  # else nobody answers yet
+                self._missing.look()
             delivered = self._deliver(limit)
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
             if delivered or (asked and not left_ms):
@@ -211,10 +238,11 @@ class Consumer:
         try:
             for place, fetch in self._cluster.fetch(self._in_turn(), max_wait_ms=wait_ms).items():
                 self._shelve(place, fetch)
+            self._outage.is_over()
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable:
                 raise
-            log.warning("cannot fetch now: %s", error)
+            self._outage.goes_on(error)
             self._session.wait_for_news(wait_ms)
 
     def _in_turn(self) -> dict[Place, int]:
@@ -248,11 +276,14 @@ class Consumer:
 
     def _follow(self) -> None:
         """Ownership is as the group wants it, and the group knows."""
+        if self._session.refusal is not None:
+            raise self._session.refusal
         view = self._look()
         if view.state is State.FATAL:
             self._lose()
             raise Refused(Code[(view.error or "").partition(":")[0]], (view.error or "").partition(": ")[2])
         if not self._calls_for_me(view):
+            self._claims.look_at_epoch(self._session, view, self._names)
             return
         if view.lives != self._life:
             self._lose()
@@ -276,12 +307,21 @@ class Consumer:
         self._session.adopt(view.lives, self._told)
 
     def _take_up(self, coming: tuple[Place, ...]) -> None:
-        committed = self._session.committed(coming, life=self._life, patience_ms=self._patience_ms)
-        unknown = [place for place, offset in committed.items() if offset is None]
-        starts = {place: offset for place, offset in committed.items() if offset is not None}
+        stored = self._claims.look(self._session, self._life, (), coming)
+        unknown = [place for place in coming if stored[place].offset is None]
+        starts = {place: offset for place in coming if (offset := stored[place].offset) is not None}
         self._stored |= starts
         self._positions |= starts | self._starts(unknown, "the group has no committed offset for it")
         self._call("on_assigned", coming)
+
+    def _look_first(self) -> None:
+        """The group belongs to no sink, before the member joins it. On a thread of the session."""
+        self._claims.look_first(self._session.settings.group_id, self._names)
+
+    def _end_refused(self) -> None:
+        """The consumer has left its group, and nothing is committed."""
+        self._lose()
+        self.close()
 
     def _give_up(self, going: tuple[Place, ...]) -> None:
         if self._auto_commit_ms is not None:
@@ -330,6 +370,8 @@ class Consumer:
             self._commit_quietly(self._patience_ms)
 
     def _store(self, offsets: Mapping[Place, int], patience_ms: int | None = None) -> None:
+        if offsets:
+            self._claims.look_before_commit(self._session, self._life, self._names)
         self._session.commit(offsets, life=self._life, patience_ms=patience_ms)
         self._stored |= offsets
         self._committed_at = time.monotonic()
@@ -350,15 +392,6 @@ class Consumer:
         if known is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
         return Place(topic, known.id, partition)
-
-
-LOSING = (  # the session will tell what comes of it
-    Code.UNKNOWN_MEMBER_ID,
-    Code.STALE_MEMBER_EPOCH,
-    Code.FENCED_MEMBER_EPOCH,
-    Code.ILLEGAL_GENERATION,
-    Code.REBALANCE_IN_PROGRESS,
-)
 
 
 def _named(places: Iterable[Place]) -> tuple[TopicPartition, ...]:

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from apportion.client.cluster import EARLIEST, LATEST
+from apportion.client.foreign_options import why_foreign_or_none
 from apportion.member.strategy import DEFAULT, strategy
 from apportion.topics import is_topic_name
 
@@ -81,11 +82,13 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def check_names(options: Iterable[str], known: Iterable[str]) -> None:
-    """ValueError for an option that there is not; it names the nearest, or all."""
+def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool = False) -> None:
+    """Raise ValueError for an option that there is not: why not, where other clients have it; else it names the nearest, or all."""
     names = tuple(known)
     for name in options:
         if name not in names:
+            if (why := why_foreign_or_none(name, has_tasks=has_tasks)) is not None:
+                raise ValueError(f"option {name!r} cannot be used: {why}")
             near = get_close_matches(name, names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(names)}"
             raise ValueError(f"unknown option {name!r}: {hint}")

@@ -59,8 +59,10 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
     found = []
     for entry in filter(None, entries):
         host, colon, port = entry.rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        if not colon or not host or not port.isascii() or not port.isdigit():
             raise ValueError(f"bootstrap server {entry!r} is not host:port")
+        if len(port) > 5 or int(port) > 65535:
+            raise ValueError(f"bootstrap server {entry!r} has port {port}, which is out of range: a port is a number up to 65535")
         found.append((host.removeprefix("[").removesuffix("]"), int(port)))
     if not found:
         raise ValueError("the list of bootstrap servers is empty; give at least one host:port")

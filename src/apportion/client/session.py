@@ -23,7 +23,7 @@ from apportion.drive.threads import Errand, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.classic import ClassicMember
-from apportion.member.commits import Membership
+from apportion.member.commits import Membership, Stored
 from apportion.member.consumer import ConsumerMember, Settings, View
 from apportion.member.generation import ClassicSettings
 from apportion.member.membership import (
@@ -52,6 +52,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.sinks import AnotherSink
 from apportion.member.spans import Place
 from apportion.member.streams import StreamsMember
 from apportion.member.streams_assignor import TaskShare
@@ -91,10 +92,13 @@ class Session:
         *,
         protocol: str = "consumer",
         history_limit: int = 256,
+        before_join: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
         """Nothing runs yet. protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
 
+        before_join: called once, on a thread of the session, when the coordinator is known and has heard nothing of the member yet;
+        with AnotherSink the member does not join, and `refusal` says why.
         settings: fields of `member.consumer.Settings`, or of `member.generation.ClassicSettings`, such as instance_id; with
         "streams" also `streams`, the member's StreamsSettings.
         """
@@ -109,6 +113,8 @@ class Session:
         self._history: deque[Rebalance] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
+        self.refusal: AnotherSink | None = None  # what `before_join` has raised
+        self._before_join = before_join
         self._said, self._say_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
             self._member, self._act, self._publish, self._crashed, errands=1 if protocol == "consumer" else AT_ONCE
@@ -196,22 +202,24 @@ class Session:
         self, places: Iterable[Place], *, life: int | None = None, patience_ms: int | None = None
     ) -> dict[Place, int | None]:
         """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
+        return {place: one.offset for place, one in self.stored(places, life=life, patience_ms=patience_ms).items()}
+
+    def stored(self, places: Iterable[Place], *, life: int | None = None, patience_ms: int | None = None) -> dict[Place, Stored]:
+        """What the group has stored for each place, with the metadata, asked as this member at its present epoch."""
         wanted = tuple(places)
-        return self._as_member(
-            lambda who, left: self.cluster.committed(self._group, wanted, who, patience_ms=left), patience_ms, life
-        )
+        return self._as_member(lambda who, left: self.cluster.stored(self._group, wanted, who, patience_ms=left), patience_ms, life)
 
     def history(self) -> tuple[Rebalance, ...]:
         """What happened to the membership, oldest first; the last `history_limit` events."""
         with self._changed:
             return tuple(self._history)
 
-    def leave(self, timeout_ms: int = 3_000) -> bool:
+    def leave(self, timeout_ms: int = 3_000, *, for_good: bool = False) -> bool:
         """The member is out of the group and its threads do nothing more; True if the coordinator confirmed it in time.
 
-        A static member (with an instance id) leaves its place open, to be taken again by the same instance.
+        A static member (with an instance id) leaves its place open, to be taken again by it, unless it leaves for good.
         """
-        self._driver.post(Leave())
+        self._driver.post(Leave(for_good))
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
             while self._left is None and self._crash is None and (left := deadline - time.monotonic()) > 0:
@@ -287,6 +295,20 @@ class Session:
             return Unanswered(action.request_id, refused.why, refused.code)
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
+        return Found(action.request_id) if self._before_join is None else self._looked(self._before_join, action)
+
+    def _looked(self, look: Callable[[], None], action: FindCoordinator) -> Event:
+        try:
+            look()
+        except AnotherSink as refusal:
+            self.refusal = refusal
+            return Leave()
+        except Disconnected as error:
+            return Unanswered(action.request_id, str(error))
+        except Refused as refused:
+            if refused.code.retriable:
+                return Unanswered(action.request_id, refused.why)
+        self._before_join = None
         return Found(action.request_id)
 
     def _send(self, action: Send) -> Event:

@@ -124,6 +124,10 @@ class StreamsConsumer(Consumer):
         del settings["assignors"]
         return settings | {"protocol": "streams", "streams": self._streams}
 
+    def _to_be_told_of(self, names: Sequence[str]) -> Sequence[str]:
+        """None: without a source topic the group's leader ends the application, and says so."""
+        return ()
+
     def _has_task(self, task: object) -> bool:
         if not isinstance(task, TaskId) or task.topology is not None:
             return False

@@ -82,7 +82,7 @@ def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
             raise ValueError(f"{name} cannot be chosen: the members of a Streams group agree on it by themselves")
     if "topics" in options:
         raise ValueError("topics cannot be chosen: a Streams group reads those of its topology")
-    check_names(options, (*STREAMS, *FREE))
+    check_names(options, (*STREAMS, *FREE), has_tasks=True)
     chosen = {name: options.get(name, default) for name, default in STREAMS.items()}
     for name, value in chosen.items():
         if not RULES[name].holds(value):

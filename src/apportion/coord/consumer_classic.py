@@ -3,7 +3,7 @@ verdict their answer.
 
 Such a member's epoch is its generation. It hears of its assignment when it syncs and of a new one by REBALANCE_IN_PROGRESS, and it
 says what it owns when it joins: so it revokes by joining again. It leads nothing and assigns nothing; its first protocol's
-subscription says what it wants. Its classic group, if the group comes from one, was made a consumer group by `convert.py`.
+subscription says what it wants. Its classic group, if the group comes from one, was made a consumer group by `upgrade.py`.
 Versions: those of JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 """
 
@@ -40,8 +40,8 @@ class Seat(NamedTuple):
 def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
     """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
 
-    Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_SERVER_ERROR for a subscription that
-    cannot be read, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    UNKNOWN_SERVER_ERROR for a subscription that cannot be read.
     """
     body = ask.body
     group = _group(turn, body.group_id)
@@ -54,16 +54,21 @@ def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
         )
         turn.reply(ask.ticket, refused)
         return
-    subscription = subscription_of(body)
     if body.member_id and body.group_instance_id is not None:
         _seated(group, body.member_id, body.group_instance_id)
-    verdict = heartbeat(turn, beat_of(turn, ask, subscription))
+    verdict = heartbeat(turn, beat_of(turn, ask, subscription_of(body)))
     expire.await_sync(turn, verdict.group, verdict.member)
     turn.reply(ask.ticket, joined(verdict.member, body.protocols[0].name))
 
 
 def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> None:
-    """Refuses who cannot be in the group. Errors: INVALID_REQUEST, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL."""
+    """Refuse a joiner that cannot be in the group.
+
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where the policy keeps the protocols apart, INVALID_REQUEST,
+    GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL where the joiner could not talk with the classic members.
+    """
+    if turn.settings.group_consumer_migration_policy == "disabled":
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {body.group_id} takes members of the consumer protocol only.")
     if not fits_a_key(body.member_id):
         raise Refused(Code.INVALID_REQUEST, "MemberId is too long.")
     limit = turn.settings.group_consumer_max_size
@@ -93,16 +98,16 @@ def beat_of(turn: Turn, ask: Ask[JoinGroupRequest], subscription: ConsumerProtoc
         caller=ask.caller,
         instance_id=body.group_instance_id,
         rack_id=subscription.rack_id,
-        rebalance_timeout_ms=rebalance_timeout_ms(body),
+        rebalance_timeout_ms=rebalance_timeout_ms(ask),
         topics=subscription.topics,
         owned=parts(subscription.owned_partitions, turn.topics),
         classic=metadata_of(body),
     )
 
 
-def rebalance_timeout_ms(body: JoinGroupRequest) -> int:
-    """How long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
-    return body.session_timeout_ms if body.rebalance_timeout_ms < 0 else body.rebalance_timeout_ms
+def rebalance_timeout_ms(ask: Ask[JoinGroupRequest]) -> int:
+    """Return how long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
+    return ask.body.session_timeout_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
 
 
 def metadata_of(body: JoinGroupRequest) -> ClassicMemberMetadata:

@@ -74,15 +74,19 @@ def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
     denial = _denial(turn.ledger, ask, fitting) if known else Code.NONE
     if known and denial is Code.NONE:
         _hear(turn, ask.body)
-    answers = []
+    answers: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}  # a topic that is named twice is answered as one
     for said, topic in wishes:
-        codes = [_store(turn, ask, topic, partition, denial) for partition in said.partitions]
-        partitions = (
-            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=int(code))
-            for partition, code in zip(said.partitions, codes, strict=True)
+        answers.setdefault((said.name, said.topic_id), []).extend(
+            OffsetCommitResponsePartition(
+                partition_index=partition.partition_index, error_code=int(_store(turn, ask, topic, partition, denial))
+            )
+            for partition in said.partitions
         )
-        answers.append(OffsetCommitResponseTopic(name=said.name, topic_id=said.topic_id, partitions=tuple(partitions)))
-    turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(answers)))
+    topics = (
+        OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
+        for (name, topic_id), partitions in answers.items()
+    )
+    turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
 def _denial(ledger: Ledger, ask: Ask[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
@@ -256,11 +260,11 @@ def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
         group.check_offset_deletion()
     if group is None and body.group_id not in turn.ledger.offsets:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
-    answers = []
+    answers: dict[str, list[OffsetDeleteResponsePartition]] = {}  # a topic that is named twice is answered as one
     for said in body.topics:
         topic = turn.topics.named(said.name)
         is_read = group is not None and group.subscribes_to(said.name)
-        partitions = []
+        partitions = answers.setdefault(said.name, [])
         for index in (partition.partition_index for partition in said.partitions):
             code = Code.NONE
             if topic is None or not 0 <= index < topic.partitions:
@@ -270,8 +274,8 @@ def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
             else:
                 turn.emit_all(_tombstones(turn.ledger, body.group_id, said.name, [index]))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)))
-        answers.append(OffsetDeleteResponseTopic(name=said.name, partitions=tuple(partitions)))
-    turn.reply(ask.ticket, OffsetDeleteResponse(topics=tuple(answers)))
+    topics = (OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in answers.items())
+    turn.reply(ask.ticket, OffsetDeleteResponse(topics=tuple(topics)))
 
 
 def forget_group(turn: Turn, group_id: str) -> None:

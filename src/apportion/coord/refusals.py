@@ -36,6 +36,10 @@ from apportion.wire.messages.offset_fetch import (
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
+class RefusedNameless(Refused):
+    """A refusal whose answer names no member: that of a consumer group to a JoinGroup, as in Kafka."""
+
+
 def refused_heartbeat(ask: Ask[ConsumerGroupHeartbeatRequest], refusal: Refused) -> ConsumerGroupHeartbeatResponse:
     """A heartbeat that was not heard."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
@@ -106,9 +110,9 @@ def refused_offset_deletion(ask: Ask[OffsetDeleteRequest], refusal: Refused) -> 
 
 
 def refused_join(ask: Ask[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
-    """No place in the next generation; the id is told back, but where Kafka fails for a reason of its own."""
-    member_id = "" if refusal.code == Code.UNKNOWN_SERVER_ERROR else ask.body.member_id
-    return not_joined(refusal.code, member_id, ask.version)
+    """No place in the next generation; the id is told back, but not by a consumer group, nor where Kafka fails by itself."""
+    is_nameless = isinstance(refusal, RefusedNameless) or refusal.code == Code.UNKNOWN_SERVER_ERROR
+    return not_joined(refusal.code, "" if is_nameless else ask.body.member_id, ask.version)
 
 
 def refused_sync(ask: Ask[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:

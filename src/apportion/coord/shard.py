@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from apportion.coord import consumer, consumer_classic, convert, offsets, replay, retention, views
+from apportion.coord import consumer, consumer_classic, downgrade, offsets, replay, retention, upgrade, views
 from apportion.coord.classic import describe, rebalance
 from apportion.coord.classic import expire as classic_expire
 from apportion.coord.classic.heartbeat import heartbeat
@@ -62,9 +62,9 @@ BY_KIND: dict[type[Any], dict[type[Any], Handler]] = {  # request -> kind of the
     ConsumerGroupHeartbeatRequest: {
         NoneType: consumer.beat,
         IncrementalGroup: consumer.beat,
-        ClassicGroup: convert.beat_classic,
+        ClassicGroup: upgrade.beat_classic,
     },
-    JoinGroupRequest: {NoneType: join, ClassicGroup: join, IncrementalGroup: convert.join_incremental},
+    JoinGroupRequest: {NoneType: join, ClassicGroup: join, IncrementalGroup: downgrade.join_incremental},
     SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: consumer_classic.sync},
     HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: consumer_classic.beat},
     LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: consumer_classic.leave},
@@ -95,7 +95,7 @@ EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
 
 AT_LOAD: dict[type[Any], Callable[[Turn, Any], None]] = {
     IncrementalGroup: expire.revive,
-    ClassicGroup: classic_expire.revive,
+    ClassicGroup: classic_expire.restore,
 }
 
 
@@ -176,4 +176,4 @@ class Shard:
                 offsets.forget_topic(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY, self._parked, convert.downgrade_if_due)
+        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY, self._parked, downgrade.downgrade_if_due)

@@ -4,28 +4,57 @@ What the coordinator wants is learnt at any time; only `Batches.next` applies it
 Everything below a span's end is in the sink when that span comes back as `previous`: that is when its end is committed to the
 group, and only then is a revocation acknowledged. Which offsets the next span has is `member.plan.plan`.
 
+Before anything else the query's writers are asked which sinks they are, by a span that reads nothing (`Span.asks`), and the whole
+group's offsets, to whom they belong (`member.sinks`): only then does the member join. A question that an earlier process has
+asked is asked anew where its answer is missing or leads nowhere, so that what the writers say now counts.
+
 The rule asks the cluster by yielding an `Ask` and is sent the answer; what stood in the way of an answer is thrown in. Whoever
 drives it has the sockets, the clock and the patience; an attempt that an exception ends leaves everything fit for the next one.
 """
 
-from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.commits import due
+from apportion.member.asks import (
+    Adopt,
+    Announced,
+    Asking,
+    Commit,
+    Ends,
+    Existing,
+    Look,
+    Named,
+    NotYet,
+    Seen,
+    SessionLimit,
+    Share,
+    Starts,
+    Subscribed,
+)
+from apportion.member.commits import Stored, due
 from apportion.member.consumer import View
-from apportion.member.membership import Assignment, State, from_wire
-from apportion.member.parted import Parted
+from apportion.member.membership import State
+from apportion.member.parted import has_its_share
 from apportion.member.plan import Log, Plan, Starting, World, plan
+from apportion.member.questions import Questions, skipping, whole_group
+from apportion.member.sinks import (
+    NOBODY_READ,
+    Announcement,
+    AnotherSink,
+    Sinks,
+    claims,
+    gone_back,
+    nameless,
+    refuse_other_sinks,
+    sinks_of,
+)
 from apportion.member.spans import Place, Span, id_text
 from apportion.topics import Topic, TopicId, Topics
-from apportion.wire.messages.consumer_group_describe import DescribedGroup
 
 SHARE_GRACE_MS = 5_000
 TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
-T = TypeVar("T")
 
 
 class DataLoss(RuntimeError):
@@ -36,96 +65,8 @@ class MembershipFailed(RuntimeError):
     """This cannot be a member of its group; the text says why."""
 
 
-class NotYet(Exception):
-    """Nothing can be said now: no place in the group, or the cluster does not answer. The next attempt may."""
-
-
 class ShareAwaited(NotYet):
     """The group answers, but has not given this member all of its share yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How does the membership stand? The answer is a `Seen`, and never fails."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLimit:
-    """How long may a member be silent, in ms (group.consumer.session.timeout.ms, or its own session)? The answer is an int."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subscribed:
-    """Which of the subscribed topics exist now, asked freshly? The answer is a dict of name to Topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class Existing:
-    """Which topics of these names exist now, asked freshly? The answer is a Topics."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Which places are these partitions? The answer is a tuple of Place in order, without those of topics nobody knows."""
-
-    held: Assignment
-
-
-@dataclass(frozen=True, slots=True)
-class Adopt:
-    """From now on exactly `target` is used, in that life. The answer is the View after the member has heard it."""
-
-    life: int
-    target: Assignment
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What are the group's offsets, asked as the member of that life? The answer is a dict of Place to int or None."""
-
-    places: tuple[Place, ...]
-    life: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The group is to store these offsets, said as the member of that life. The answer, None, comes when it has."""
-
-    offsets: Mapping[Place, int]
-    life: int
-
-
-@dataclass(frozen=True, slots=True)
-class Starts:
-    """Where do these logs begin? The answer is a dict of Place to int. There may be no places."""
-
-    places: tuple[Place, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Where do these logs end, as the last stable offset? The answer is a dict of Place to int. There may be no places."""
-
-    places: tuple[Place, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What has the group in mind for its members? The answer is a DescribedGroup; of a classic group it is a Parted."""
-
-
-Ask = Look | SessionLimit | Subscribed | Existing | Named | Adopt | Committed | Commit | Starts | Ends | Share | Note
-Asking = Generator[Ask, Any, T]
-"""A rule that asks on its way to a T. `Note` is a line for the log; its answer is None."""
-
-
-class Seen(NamedTuple):
-    """The membership at one moment, and that moment on the monotonic clock."""
-
-    view: View
-    now_ms: int
 
 
 class Held(NamedTuple):
@@ -144,33 +85,56 @@ class Batches:
         held: what the last span stood on. planned_life: the life of the last plan; 0: there was none.
         ends: where each owned partition ended when last looked at.
         """
-        self.held = Held(0, {})
-        self.planned_life = 0
         self.ends: dict[Place, int] = {}
         self._topics = topics
         self._checkpoint = checkpoint
         self._starting = starting
         self._fail_on_data_loss = fail_on_data_loss
-        self._stored: dict[Place, int] = {}  # what this member has committed in this life
+        self._questions = Questions(checkpoint)
+        self._back: dict[Place, tuple[int, int]] = {}  # where to go back to when the question is answered, and the batch's end
         self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
         self._session_ms = 0
+        self._outside()
+
+    def _outside(self) -> None:
+        """This is no member of the group, and whose the group is, is to be found out."""
+        self.held = Held(0, {})
+        self.planned_life = 0
+        self._stored: dict[Place, int] = {}  # what this member has committed in this life
         self._joined = (0, 0)  # the last life that had a place, and when that was first seen
+        self._looked = (0, 0)  # the life and epoch in which a query whose sink has no name last looked for claims
+        self._made: dict[Place, int] = {}  # start positions that were committed before anybody was known to be alone
 
     def next(self, previous: Span, limit: int | None, caps: Mapping[Place, int] | None = None) -> Asking[Span]:
         """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
 
-        limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, and whatever is thrown in.
+        limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, AnotherSink, and whatever is thrown in.
         """
+        told: Announcement = yield Announced(previous)
+        if previous.sinks is None and not previous.asks:
+            return (yield from self._asking(previous, previous, told.back))
+        stands = yield from self._questions.answered(previous, told)
+        if not self._questions.may_join:
+            self._outside()
+        if stands is not None:
+            return (yield from self._asking(stands, previous, told.back))
+        sinks = told.sinks if previous.sinks is None else previous.sinks
+        stood = gone_back(previous, told.back)
         view = yield from self._accepted()
-        yield from self._commit(due(previous, self.held.places, self._stored))
+        if not sinks:
+            yield from self._look_at_epoch(view)
+        yield from self._commit(due(stood, self.held.places, self._stored))
         owned = yield from self._owned(view)
         if self.planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
             yield from self.await_share(self._joined[1] + self._session_ms + SHARE_GRACE_MS)
         kept = dict.fromkeys(place for place in owned if place in self.held.places and place in previous.ranges)
         yield from self._refuse_deleted(previous, owned)
         gained = tuple(place for place in owned if place not in kept)
-        committed: dict[Place, int | None] = (yield Committed(gained, view.lives)) if gained else {}
-        yield from self._commit(due(previous, committed, committed))  # ends unheard of: by an earlier life, or process
+        committed, doubted = yield from self._taken_up(sinks, stood, gained, told.holds and previous.asks > 0)
+        back = {place: at for place, at in self._going_back(previous, told, committed).items() if place in owned}
+        doubted = tuple(place for place in doubted if place not in back)
+        yield from self._commit(back)
+        committed.update((place, offset) for place, offset in back.items() if place in committed)
         starts: dict[Place, int] = yield Starts(owned)
         self.ends = yield Ends(owned)
         sizes = self._sizes or {}
@@ -184,11 +148,87 @@ class Batches:
             limit=limit,
             caps=caps,
         )
-        following = plan(previous, world)
+        following = plan(stood, world)
         yield from self._refuse_gaps(following)
+        if previous.asks:
+            self._made.update(following.commit_first)
         yield from self._commit(following.commit_first)
+        if previous.asks:
+            # Nobody else has come to the group at the same moment: of two that commit and then look, one sees the other.
+            yield from self._refuse_others(sinks, (yield from whole_group(self.held.life)))
+            self._made.clear()
+            self._questions.has_begun()
+        self._back.clear()
         self.held, self.planned_life = Held(view.lives, dict.fromkeys(owned)), view.lives
-        return following.span
+        is_news = following.span is not previous or previous.asks
+        planned = following.span._replace(sinks=sinks, asks=0, nameless=doubted) if is_news else previous
+        self._questions.planned = planned
+        return planned
+
+    def _asking(self, stands: Span, previous: Span, back: Mapping[Place, int]) -> Asking[Span]:
+        """A question to the writers, which stands there; where they have said to go back to is kept until it is answered."""
+        asking = yield from self._questions.ask(gone_back(stands, back))
+        ends = previous.resting()
+        self._back.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
+        return asking
+
+    def _going_back(self, previous: Span, told: Announcement, committed: Mapping[Place, int | None]) -> dict[Place, int]:
+        """Where the writers have said to go back to, but for what was read on since, past the batch of which it was said."""
+        ends = previous.resting()
+        said = {**self._back, **{place: (offset, ends[place]) for place, offset in told.back.items() if place in ends}}
+        return {
+            place: offset
+            for place, (offset, end) in said.items()
+            if place not in committed or (known := committed[place]) is None or known <= end
+        }
+
+    def _taken_up(
+        self, sinks: Sinks, stood: Span, gained: tuple[Place, ...], is_upgrade: bool
+    ) -> Asking[tuple[dict[Place, int | None], tuple[Place, ...]]]:
+        """The group's offsets of what was gained, and those of them that a sink must accept before they bear its name.
+
+        The others bear this query's sinks from now on. Accepted must be what bears no name and may pass over records; it is
+        renamed with the end of its batch. is_upgrade: the query asked, and a sink has fences of the group: then the offsets may
+        be those of a version that gave no names, and no fence to a partition without rows. Raises AnotherSink.
+        """
+        if not gained:
+            return {}, ()
+        stored = yield from whole_group(self.held.life, gained)
+        yield from self._refuse_others(sinks, stored)
+        committed = {place: stored[place].offset for place in gained}
+        doubted: tuple[Place, ...] = ()
+        if sinks and not (is_upgrade and (stood.ranges or not claims(stored))):
+            unnamed = nameless({place: stored[place] for place in gained})
+            above = {place: offset for place, offset in unnamed.items() if offset > (stood.to_or_none(place) or 0)}
+            doubted = tuple(sorted((yield from skipping(above, stood))))
+        foreign = (place for place in gained if sinks and sinks_of(stored[place].metadata) != sinks and place not in doubted)
+        claimed = {place: offset for place in foreign if (offset := committed[place]) is not None}
+        for place in doubted:
+            self._stored.pop(place, None)
+        # The ends of `stood` that the group has not heard of were written by an earlier life, or process.
+        yield from self._commit({**claimed, **due(stood, committed, committed)})
+        return committed, doubted
+
+    def _refuse_others(self, sinks: Sinks, stored: Mapping[Place, Stored]) -> Asking[None]:
+        """Raise AnotherSink if another sink has a claim; start positions that were made for nothing are nobody's then."""
+        try:
+            refuse_other_sinks(sinks, stored)
+            self._questions.refuse_strangers(sinks, stored)
+        except AnotherSink:
+            unread = {
+                place: offset
+                for place, offset in self._made.items()
+                if stored.get(place) == Stored(offset, self._questions.metadata)
+            }
+            if unread:
+                yield Commit(unread, self.held.life, NOBODY_READ)
+            raise
+
+    def _look_at_epoch(self, view: View) -> Asking[None]:
+        """Raise AnotherSink if a sink has claimed the group: a query whose sink has no name looks when the group has changed."""
+        if (view.lives, view.epoch) != self._looked:
+            yield from self._refuse_others((), (yield from whole_group(view.lives)))
+            self._looked = view.lives, view.epoch
 
     def await_share(self, until_ms: int) -> Asking[None]:
         """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_ms`.
@@ -244,7 +284,7 @@ class Batches:
         if not new:
             return
         try:
-            yield Commit(new, self.held.life)
+            yield Commit(new, self.held.life, self._questions.metadata)
         except Refused as refused:
             gone = (yield from self._deleted(new)) if refused.code in TOPIC_GONE else ()
             if not gone:
@@ -294,15 +334,3 @@ def is_silent(seen: Seen, session_ms: int) -> bool:
     """Whether the coordinator may have given this member up: it has accepted no heartbeat for as long as a session lasts."""
     accepted_ms = seen.view.last_accepted_ms
     return accepted_ms is None or seen.now_ms - accepted_ms > session_ms
-
-
-def has_its_share(view: View, group: DescribedGroup | Parted) -> bool:
-    """Whether the member that is seen so holds what the newest target of the group gives it."""
-    if isinstance(group, Parted):
-        return group.stable and not group.withheld and group.given.get(view.member_id) == view.target
-    for member in group.members:
-        if member.member_id == view.member_id:
-            current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
-            target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
-            return current and target == given == view.target
-    return False

@@ -112,8 +112,8 @@ class ClassicMember:
                 self._adopt(life, adopted)
             case Polled():
                 self._polled(now)
-            case Leave():
-                self._leave(actions)
+            case Leave(for_good):
+                self._leave(actions, for_good)
             case JoinAgain(why):
                 self._standing.rejoins = why
             case Found(request_id) if flight is not None and request_id == flight.request_id:
@@ -165,10 +165,10 @@ class ClassicMember:
         if self.state is State.STALE:
             self._join(now)
 
-    def _leave(self, actions: list[Action]) -> None:
+    def _leave(self, actions: list[Action], for_good: bool) -> None:
         self._goes_stale, self._poll_at_ms = False, None
         if self.state is not State.LEAVING:
-            self._go(actions)
+            self._go(actions, for_good)
 
     def _go_stale(self, actions: list[Action]) -> None:
         self._poll_at_ms = None
@@ -180,9 +180,9 @@ class ClassicMember:
         self._standing.holding, self._goes_stale = Holding(), True
         self._go(actions)
 
-    def _go(self, actions: list[Action]) -> None:
+    def _go(self, actions: list[Action], for_good: bool = False) -> None:
         """Goodbye is said if the coordinator knows the member, and a static one does not keep its place."""
-        nothing_to_say = not self._member_id or self.settings.instance_id is not None
+        nothing_to_say = not self._member_id or (self.settings.instance_id is not None and not for_good)
         if nothing_to_say or not self._coordinator_known:
             self._end(actions, heard=nothing_to_say)
         else:

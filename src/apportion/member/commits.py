@@ -91,11 +91,23 @@ def fetch_request(group_id: str, places: Iterable[Place], who: Membership = NOBO
     return OffsetFetchRequest(groups=(group,), require_stable=True)
 
 
-class Fetched(NamedTuple):
-    """The group's offsets; None where it has none. codes: the places, if any, whose offset could not be told."""
+class Stored(NamedTuple):
+    """What a group has for one partition: the offset, None where it has none, and what was committed with it."""
 
-    offsets: dict[Place, int | None]
+    offset: int | None
+    metadata: str = ""
+
+
+class Fetched(NamedTuple):
+    """What the group has. codes: the places, if any, of which it could not be told."""
+
+    stored: dict[Place, Stored]
     codes: dict[Place, Code]
+
+    @property
+    def offsets(self) -> dict[Place, int | None]:
+        """The offsets alone."""
+        return {place: one.offset for place, one in self.stored.items()}
 
 
 def fetched(response: OffsetFetchResponse, places: Iterable[Place]) -> tuple[Code, Fetched]:
@@ -104,15 +116,15 @@ def fetched(response: OffsetFetchResponse, places: Iterable[Place]) -> tuple[Cod
     said = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): (
             Code.of(partition.error_code),
-            partition.committed_offset,
+            Stored(partition.committed_offset, partition.metadata or "") if partition.committed_offset >= 0 else Stored(None),
         )
         for topic in group.topics
         for partition in topic.partitions
     }
-    answers = {place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, -1)) for place in places}
-    offsets = {place: offset if offset >= 0 else None for place, (code, offset) in answers.items() if code is Code.NONE}
+    answers = {place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, Stored(None))) for place in places}
     return Code.of(group.error_code), Fetched(
-        offsets, {place: code for place, (code, _) in answers.items() if code is not Code.NONE}
+        {place: stored for place, (code, stored) in answers.items() if code is Code.NONE},
+        {place: code for place, (code, _) in answers.items() if code is not Code.NONE},
     )
 
 

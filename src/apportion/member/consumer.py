@@ -127,6 +127,7 @@ class ConsumerMember:
         self._beat_at_ms = 0
         self._poll_at_ms: int | None = None
         self._goes_stale = False
+        self._leaves_for_good = settings.instance_id is None
         self._last_accepted_ms: int | None = None
 
     def view(self) -> View:
@@ -159,8 +160,8 @@ class ConsumerMember:
                 self._adopt(life, adopted)
             case Polled():
                 self._polled(now)
-            case Leave():
-                self._leave(actions, now)
+            case Leave(for_good):
+                self._leave(actions, for_good)
             case Found(request_id) if request_id == self._flight:
                 self._flight, self._coordinator_known = None, True
             case Answered(request_id, ConsumerGroupHeartbeatResponse() as response) if request_id == self._flight:
@@ -198,10 +199,11 @@ class ConsumerMember:
         if self.state is State.STALE:
             self._join(now)
 
-    def _leave(self, actions: list[Action], now: Instant) -> None:
+    def _leave(self, actions: list[Action], for_good: bool) -> None:
         self._goes_stale, self._poll_at_ms = False, None
         if self.state is State.LEAVING:
             return
+        self._leaves_for_good = for_good or self.settings.instance_id is None
         if self.state is State.JOINING or self.state in SILENT or not self._coordinator_known:
             in_doubt = self.state is State.JOINING and self._flight is not None and self._coordinator_known
             if not in_doubt:
@@ -352,7 +354,7 @@ class ConsumerMember:
         """The heartbeat of this moment, which is remembered as said; an acknowledgement or a leave is thereby made."""
         mine = self.settings
         if self.state is State.LEAVING:
-            self._epoch = LEAVE_FOR_GOOD if mine.instance_id is None else LEAVE_FOR_NOW
+            self._epoch = LEAVE_FOR_GOOD if self._leaves_for_good else LEAVE_FOR_NOW
             return ConsumerGroupHeartbeatRequest(
                 group_id=mine.group_id, member_id=mine.member_id, member_epoch=self._epoch, instance_id=mine.instance_id
             )

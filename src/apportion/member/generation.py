@@ -144,4 +144,5 @@ def heartbeat_request(mine: ClassicSettings, member_id: str, generation: Generat
 
 def leave_request(mine: ClassicSettings, member_id: str) -> LeaveGroupRequest:
     """I am gone."""
-    return LeaveGroupRequest(group_id=mine.group_id, members=(MemberIdentity(member_id=member_id, reason="the consumer leaves"),))
+    who = MemberIdentity(member_id=member_id, group_instance_id=mine.instance_id, reason="the consumer leaves")
+    return LeaveGroupRequest(group_id=mine.group_id, members=(who,))

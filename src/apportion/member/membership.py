@@ -106,7 +106,12 @@ class Polled:
 
 @dataclass(slots=True, frozen=True)
 class Leave:
-    """The owner uses nothing any more and wants out."""
+    """The owner uses nothing any more and wants out.
+
+    for_good: a static member gives up its place, too, so that the group has no members where it was the last.
+    """
+
+    for_good: bool = False
 
 
 @dataclass(slots=True, frozen=True)

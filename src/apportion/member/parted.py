@@ -4,13 +4,15 @@ What a cooperative leader takes from one member it gives to nobody in that gener
 that is stable and has given away everything has nothing more in mind.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from apportion.errors import DecodeError
-from apportion.member.blobs import given_of
-from apportion.member.membership import Assignment, IdPartition, assignment
+from apportion.member.blobs import given_of, subscription_of
+from apportion.member.consumer import View
+from apportion.member.membership import Assignment, IdPartition, assignment, from_wire
 from apportion.topics import Topic
+from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
 
 STABLE = "Stable"
@@ -38,3 +40,23 @@ def _held(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
     except DecodeError:
         return ()
     return assignment(IdPartition(topics[name].id, number) for name, numbers in parts if name in topics for number in numbers)
+
+
+def may_read(subscription: bytes | memoryview, topics: Collection[str]) -> bool:
+    """Return whether a member that sent this subscription may be given one of these topics; a subscription nobody can read may."""
+    try:
+        return any(topic in topics for topic in subscription_of(subscription).topics)
+    except DecodeError:
+        return True
+
+
+def has_its_share(view: View, group: ConsumerGroup | Parted) -> bool:
+    """Whether the member that is seen so holds what the newest target of the group gives it."""
+    if isinstance(group, Parted):
+        return group.stable and not group.withheld and group.given.get(view.member_id) == view.target
+    for member in group.members:
+        if member.member_id == view.member_id:
+            current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
+            return current and target == given == view.target
+    return False

@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 from apportion.topics import TopicId
 
 FORMAT = 1
+FORMAT_WITH_SINKS = 2
+KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
+DOUBTED_KEYS = ("id", "nameless", "sinks", "topics", "v")
+QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
 
 
 class Place(NamedTuple):
@@ -31,13 +35,17 @@ class SpanError(ValueError):
 
 
 class LostOffsets(ValueError):
-    """Offsets between a sink's fence and the span that should continue it were never written."""
+    """Offsets between a sink's fence and the span that should continue it were never written.
 
-    def __init__(self, place: Place, fence: int, start: int) -> None:
-        super().__init__(
-            f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost. "
-            f"All queries of a group must write to one sink; if the records are gone for good, let the sink allow data loss"
-        )
+    fence: None where the sink has none, and the group's offset, at which the span starts, did not come from the sink.
+    """
+
+    def __init__(self, place: Place, fence: int | None, start: int, why: str = "") -> None:
+        if fence is None:
+            what = f"{place}: the sink has nothing of it, but the batch starts at {start}, which did not come from the sink"
+        else:
+            what = f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost"
+        super().__init__(f"{what}. {why}" if why else what)
         self.place, self.fence, self.start = place, fence, start
 
 
@@ -45,10 +53,18 @@ class Span(NamedTuple):
     """The offsets `[start, to)` of every owned partition, in the order of their places.
 
     id: the checkpoint that this span belongs to; "" only in `NOTHING`, before the first plan.
+    sinks: the names of what its query writes to, () if they cannot be known; None in spans of before and where it `asks`.
+    asks: 0, or the number of a question: such a span reads nothing and is there so that the query's writers say which sinks they
+    are. nameless: of a question, the partitions of which the group has an offset that bears no sink's name. Where these offsets
+    are is not kept, since they may be set anew before the question is answered. Of another span, the partitions that start at such
+    an offset, which may pass over records: only the sink's fence can say whether they are written.
     """
 
     id: str
     ranges: Mapping[Place, tuple[int, int]]
+    sinks: tuple[str, ...] | None = None
+    asks: int = 0
+    nameless: tuple[Place, ...] = ()
 
     def to_or_none(self, place: Place) -> int | None:
         """The offset after the last one of `place`; None if the span does not own it."""
@@ -65,7 +81,17 @@ class Span(NamedTuple):
         for place in sorted(self.ranges, key=lambda place: (place.topic, str(place.partition))):
             entry = topics.setdefault(place.topic, {"id": id_text(place.topic_id), "span": {}})
             entry["span"][str(place.partition)] = list(self.ranges[place])
-        return {"id": self.id, "topics": topics, "v": FORMAT}
+        if self.sinks is None and not self.asks:
+            return {"id": self.id, "topics": topics, "v": FORMAT}
+        named = {"id": self.id, "sinks": None if self.sinks is None else list(self.sinks), "topics": topics, "v": FORMAT_WITH_SINKS}
+        if not self.asks and not self.nameless:
+            return named
+        nameless: dict[str, dict[str, Any]] = {}
+        for place in sorted(self.nameless):
+            nameless.setdefault(place.topic, {"id": id_text(place.topic_id), "partitions": []})["partitions"].append(
+                place.partition
+            )
+        return {**({"asks": self.asks} if self.asks else {}), "id": self.id, "nameless": nameless, **named}
 
     def text(self) -> str:
         """The canonical JSON text: equal spans give equal texts."""
@@ -104,23 +130,58 @@ def parse(offset: Any) -> Span:
             offset = json.loads(offset)
         except ValueError as error:
             raise SpanError(f"an offset must be JSON: {error}") from None
-    _keys(offset, "the offset", ("id", "topics", "v"))
-    if offset["v"] != FORMAT or isinstance(offset["v"], bool):
+    version = _mapping(offset, "the offset").get("v", FORMAT)
+    if version not in (FORMAT, FORMAT_WITH_SINKS) or isinstance(version, bool):
         raise SpanError(
-            f"this offset has format {offset['v']!r}; this version reads format {FORMAT}: was it written by a later one?"
+            f"this offset has format {version!r}; this version reads formats {FORMAT} and {FORMAT_WITH_SINKS}: "
+            f"was it written by a later one?"
         )
+    is_question = version == FORMAT_WITH_SINKS and offset.get("sinks", ()) is None
+    is_doubted = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
+    _keys(offset, "the offset", QUESTION_KEYS if is_question else DOUBTED_KEYS if is_doubted else KEYS[version])
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
     topics = _mapping(offset["topics"], "topics")
     ranges: dict[Place, tuple[int, int]] = {}
     for topic, entry in topics.items():
-        _keys(entry, f"topic {topic!r}", ("id", "span"))
-        if not isinstance(entry["id"], str):
-            raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")
-        topic_id = id_bytes(entry["id"])
+        topic_id = _entry_id(topic, entry, "span")
         for number, bounds in _mapping(entry["span"], f"the span of topic {topic!r}").items():
             ranges[Place(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
-    return span(offset["id"], ranges)
+    found = span(offset["id"], ranges)
+    if is_question:
+        return found._replace(asks=_number(offset["asks"]), nameless=_nameless(offset["nameless"]))
+    if is_doubted:
+        return found._replace(sinks=_sinks(offset["sinks"]), nameless=_nameless(offset["nameless"]))
+    return found if version == FORMAT else found._replace(sinks=_sinks(offset["sinks"]))
+
+
+def _entry_id(topic: str, entry: Any, what: str) -> TopicId:
+    _keys(entry, f"topic {topic!r}", ("id", what))
+    if not isinstance(entry["id"], str):
+        raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")
+    return id_bytes(entry["id"])
+
+
+def _sinks(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise SpanError(f"the sinks must be a JSON array of strings or null, not {value!r}")
+    return tuple(value)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or value <= 0:
+        raise SpanError(f"the number of a question must be an integer from 1 on, not {value!r}")
+    return value
+
+
+def _nameless(value: Any) -> tuple[Place, ...]:
+    places = []
+    for topic, entry in _mapping(value, "nameless").items():
+        topic_id, partitions = _entry_id(topic, entry, "partitions"), entry["partitions"]
+        if not isinstance(partitions, list | tuple) or not all(type(number) is int and number >= 0 for number in partitions):
+            raise SpanError(f"the partitions of topic {topic!r} must be a JSON array of integers from 0 on, not {partitions!r}")
+        places += [Place(topic, topic_id, number) for number in partitions]
+    return tuple(sorted(places))
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -163,16 +224,22 @@ def lowest_admitted(start: int, fence: int) -> int:
     return max(start, fence)
 
 
-def admit_range(place: Place, bounds: tuple[int, int], fence: int | None, *, fail_on_data_loss: bool = True) -> Admission:
+def admit_range(
+    place: Place, bounds: tuple[int, int], fence: int | None, *, is_nameless: bool = False, fail_on_data_loss: bool = True
+) -> Admission:
     """Each offset is admitted once, whoever comes first and however often: rows below the fence are already in the sink.
 
-    fence: the sink's next offset for this partition; None if it never wrote one: then everything is admitted.
-    The fence moves to the range's end whenever that is above it, rows or none, and never back.
-    Raises LostOffsets if the range starts above a present fence, unless data loss was allowed.
+    fence: the sink's next offset for this partition; None if it has none yet: then everything is admitted, but for a range that
+    starts at an offset of which nothing says that it came from this sink (is_nameless).
+    The fence is set with the first range, rows or none, to its end; later it moves to the end of whatever ends above it, and never
+    back. So it says from where on a later range would leave records out.
+    Raises LostOffsets if the range starts above the fence, unless data loss was allowed.
     """
     start, to = bounds
     if fence is None:
-        return Admission(start, to, to if to > start else None)
+        if is_nameless and fail_on_data_loss:
+            raise LostOffsets(place, None, start)
+        return Admission(start, to, to)
     if start > fence and fail_on_data_loss:
         raise LostOffsets(place, fence, start)
     return Admission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
@@ -181,7 +248,9 @@ def admit_range(place: Place, bounds: tuple[int, int], fence: int | None, *, fai
 def admit(batch: Span, fences: Mapping[Place, int], *, fail_on_data_loss: bool = True) -> dict[Place, Admission]:
     """`admit_range` for every partition of the batch. A sink keeps a row when its offset is at or above its `lower`."""
     return {
-        place: admit_range(place, bounds, fences.get(place), fail_on_data_loss=fail_on_data_loss)
+        place: admit_range(
+            place, bounds, fences.get(place), is_nameless=place in batch.nameless, fail_on_data_loss=fail_on_data_loss
+        )
         for place, bounds in batch.ranges.items()
     }
 

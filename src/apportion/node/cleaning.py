@@ -75,6 +75,7 @@ class Cleaner:
             job = self._next_job_or_none(now)
         if job is None:
             return
+        self._journal.begin_write(job.partition)
         try:
             pause = next(job.steps, None)
         except Damaged as error:
@@ -99,6 +100,11 @@ class Cleaner:
         """A cleaning that waited for the disk is given up; its log was cut back with all else that was not durable."""
         if self._job is not None and self._job.mark:
             self._job = None
+
+    def broke_off(self, now: Instant) -> None:
+        """Arm the turn of those that still wait, though it is not known what became of the step before."""
+        if self._job is None and self._waiting:
+            self._begin_at(now.mono_ms + AGAIN_MS)
 
     def notes(self) -> list[Note]:
         """What is to be said since the last call."""

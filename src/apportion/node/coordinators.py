@@ -12,7 +12,7 @@ from apportion.coord.records import Append, Record
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.deadlines import Key
 from apportion.errors import DecodeError
-from apportion.machine import Arrived, Instant, Note, Reply, Tick, Ticket
+from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import Broker
 from apportion.node.journal import Held
 from apportion.node.partitions import Partition
@@ -37,7 +37,7 @@ def awaited(shard_mark: int, step_mark: int) -> int:
 class Seat:
     """One shard on its partition. `mark` is when everything that its answers may tell of is durable.
 
-    is_whole: False from the start of a step to its end, and so for ever after a step that broke off.
+    is_whole: False from its start, or that of a step, until what the step is a part of is done; for ever if that broke off.
     """
 
     __slots__ = ("deadline", "is_whole", "mark", "parked", "partition", "shard")
@@ -48,30 +48,31 @@ class Seat:
         self.deadline: Key = ("shard", partition.index)
         self.parked: dict[Ticket, Arrived] = {}
         self.mark = partition.mark
-        self.is_whole = True
+        self.is_whole = False
 
 
 class Joint:
-    """A request whose parts are with several shards; `answers` fills up in the order of the parts."""
+    """A request whose parts, in the order of `tickets`, are with several shards; None stands where an answer is missing."""
 
-    __slots__ = ("answers", "asked", "missing")
+    __slots__ = ("answers", "asked", "tickets")
 
-    def __init__(self, asked: Arrived, parts: int) -> None:
+    def __init__(self, asked: Arrived, tickets: list[Ticket]) -> None:
         self.asked = asked
-        self.answers: list[Any] = [None] * parts
-        self.missing = parts
+        self.tickets = tickets
+        self.answers: dict[Ticket, Any] = dict.fromkeys(tickets)
 
 
 class Coordinators:
     """All seats, and the way of every group request to its shard and back."""
 
-    __slots__ = ("_broker", "_joints", "_last_part", "_notes", "_say", "_seats")
+    __slots__ = ("_broker", "_joints", "_last_part", "_notes", "_say", "_seats", "_stepped")
 
     def __init__(self, broker: Broker, say: Say) -> None:
         self._broker = broker
         self._say = say
         self._seats: dict[int, Seat] = {}
-        self._joints: dict[Ticket, tuple[Joint, int]] = {}
+        self._joints: dict[Ticket, Joint] = {}  # by the tickets of the parts
+        self._stepped: list[Seat] = []  # since the last `confirm`
         self._last_part = 0
         self._notes: list[Note] = []
 
@@ -79,7 +80,7 @@ class Coordinators:
         """The request is with the shard of its group, or its parts are with theirs."""
         split = SPLITS.get(type(ask.request))
         if split is None:
-            self._ask(self._place(ask.request.group_id, ask.fresh, now), ask, now)
+            self._step(self._place(ask.request.group_id, ask.fresh, now), ask, now)
             return
         if type(ask.request) is EVERY_SHARD:
             parts = [(seat, ask.request) for seat in self._seats.values()]
@@ -88,37 +89,61 @@ class Coordinators:
         if not parts:
             self._say(self._broker.registry.mark, Held(ask.ticket, split.join([]), ask))
         elif len(parts) == 1:
-            self._ask(parts[0][0], ask._replace(request=parts[0][1]), now)
+            self._step(parts[0][0], ask._replace(request=parts[0][1]), now)
         else:
             self._ask_parts(ask, parts, now)
 
     def joined(self, held: Held) -> Held | None:
-        """The answer to the whole request, now that its last part is here; None while others are missing."""
-        joint, index = self._joints.pop(held.ticket)
-        joint.answers[index] = held.body
-        joint.missing -= 1
-        if joint.missing:
+        """Return the answer to the whole request if this is its last part; None while others are missing, or after `forget`."""
+        joint = self._joints.get(held.ticket)
+        if joint is None:
             return None
-        return Held(joint.asked.ticket, SPLITS[type(joint.asked.request)].join(joint.answers), joint.asked)
+        joint.answers[held.ticket] = held.body
+        answers = [joint.answers[ticket] for ticket in joint.tickets]
+        if any(answer is None for answer in answers):
+            return None
+        return Held(joint.asked.ticket, SPLITS[type(joint.asked.request)].join(answers), joint.asked)
 
-    def tell(self, topics: Topics, now: Instant) -> None:
-        """Every shard knows these topics, and shows nothing of them before they are durable."""
-        for seat in list(self._seats.values()):
-            if seat.shard.topics is not topics:
-                seat.mark = max(seat.mark, self._broker.registry.mark)
-                self._step(seat, TopicsChanged(topics), now)
+    def abandon(self, ticket: Ticket) -> Arrived | None:
+        """Forget a request in parts that has this ticket, or a part with it; return the whole request, or None if there is none."""
+        for joint in self._joints.values():
+            if joint.asked.ticket == ticket or ticket in joint.answers:
+                self.forget(joint.tickets[0])
+                return joint.asked
+        return None
+
+    def forget(self, part: Ticket) -> None:
+        """Join no more the request that this part is of: it was answered."""
+        for ticket in self._joints[part].tickets:
+            del self._joints[ticket]
+
+    def indexes(self) -> list[int]:
+        """Return the number of each shard, in the order in which they were seated."""
+        return list(self._seats)
+
+    def untold(self, topics: Topics) -> list[int]:
+        """Return the number of each shard that knows other topics than these."""
+        return [index for index, seat in self._seats.items() if seat.shard.topics is not topics]
+
+    def tell(self, index: int, now: Instant) -> None:
+        """Tell a shard of the topics that there are now; it shows nothing of them before they are durable."""
+        seat = self._seats.get(index)
+        if seat is not None and seat.shard.topics is not self._broker.registry.topics:
+            seat.mark = max(seat.mark, self._broker.registry.mark)
+            self._step(seat, TopicsChanged(self._broker.registry.topics), now)
 
     def tick(self, index: int, now: Instant) -> None:
         """The deadlines of that shard that have come are served."""
         if index in self._seats:
             self._step(self._seats[index], Tick(), now)
 
-    def gone(self, event: Any, now: Instant) -> None:
-        """No shard waits for these tickets."""
-        for seat in list(self._seats.values()):
-            for ticket in event.tickets:
+    def gone(self, said: tuple[int, Gone], now: Instant) -> None:
+        """Let the shard of that number wait for these tickets no more."""
+        seat = self._seats.get(said[0])
+        if seat is not None:
+            for ticket in said[1].tickets:
                 seat.parked.pop(ticket, None)
-            self._step(seat, event, now)
+            self._step(seat, said[1], now)
 
     def recover(self, now: Instant) -> None:
         """Every shard that has a log is as its log says."""
@@ -142,8 +167,19 @@ class Coordinators:
         return parked
 
     def broken(self) -> list[Partition]:
-        """The partitions of the shards whose last step broke off: nobody may be told what these shards say."""
+        """The partitions of the shards that were stepped since `confirm`. If that broke off, nobody may be told what they say."""
         return [seat.partition for seat in self._seats.values() if not seat.is_whole]
+
+    def broke_off(self, from_ms: int) -> None:
+        """Arm the tick of every shard, since one may have been lost on its way; none comes before `from_ms`."""
+        for seat in self._seats.values():
+            self._arm(seat, from_ms)
+
+    def confirm(self) -> None:
+        """Keep what the shards have done until now, whatever comes after."""
+        for seat in self._stepped:
+            seat.is_whole = True
+        self._stepped.clear()
 
     def shards(self) -> Iterator[tuple[Partition, Shard]]:
         """The shards with the partitions of their logs, in the order in which they were seated."""
@@ -166,28 +202,24 @@ class Coordinators:
         for record in stored(partition):
             shard.replay(record[0], offset=record[1])
         seat = self._seats[index] = Seat(shard, partition)
+        self._stepped.append(seat)
         seat.mark = max(seat.mark, self._broker.registry.mark)
         self._perform(seat, shard.loaded(now), now)
         return seat
 
-    def _ask(self, seat: Seat, ask: Arrived, now: Instant) -> None:
-        seat.parked[ask.ticket] = ask
-        self._step(seat, ask, now)
-
     def _ask_parts(self, ask: Arrived, parts: list[tuple[Seat, Any]], now: Instant) -> None:
-        joint = Joint(ask, len(parts))
-        tickets = []
-        for index in range(len(parts)):
-            self._last_part -= 1
-            tickets.append(Ticket(self._last_part))
-            self._joints[tickets[-1]] = (joint, index)
+        tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
+        self._last_part -= len(parts)
+        self._joints |= dict.fromkeys(tickets, Joint(ask, tickets))
         for (seat, request), ticket in zip(parts, tickets, strict=True):
-            self._ask(seat, Arrived(ticket, request, ask.version, ask.caller, ask.fresh), now)
+            self._step(seat, Arrived(ticket, request, ask.version, ask.caller, ask.fresh), now)
 
     def _step(self, seat: Seat, event: Any, now: Instant) -> None:
         seat.is_whole = False
+        self._stepped.append(seat)
+        if type(event) is Arrived:  # not before: a shard that keeps a request is among those that are read again
+            seat.parked[event.ticket] = event
         self._perform(seat, seat.shard.step(event, now), now)
-        seat.is_whole = True
 
     def _perform(self, seat: Seat, actions: list[Any], now: Instant) -> None:
         """The shard's actions in their order: appends first make every later answer wait for them."""
@@ -206,11 +238,15 @@ class Coordinators:
                 step_mark = seat.mark = max(seat.mark, seat.partition.mark)
             else:
                 self._notes.append(action)
+        self._arm(seat)
+
+    def _arm(self, seat: Seat, from_ms: int = 0) -> None:
+        """Have the shard ticked when it wants to be, but not before `from_ms`."""
         wake_ms = seat.shard.wake_at()
         if wake_ms is None:
             self._broker.deadlines.disarm(seat.deadline)
         else:
-            self._broker.deadlines.arm(seat.deadline, wake_ms)
+            self._broker.deadlines.arm(seat.deadline, max(wake_ms, from_ms))
 
 
 def stored(partition: Partition, since: int = 0) -> Iterable[tuple[Record, int]]:

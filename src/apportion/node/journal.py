@@ -1,5 +1,6 @@
 """What has been written, what is on the disk, and which answers wait for which. One Flush is under way at the most."""
 
+from collections.abc import Container
 from typing import Any, NamedTuple, Protocol
 
 from apportion.machine import Arrived, Flush, Ticket
@@ -21,6 +22,14 @@ class Writer(Protocol):
         """What was written before the last `unsynced_paths` is on the disk."""
         ...
 
+    def savepoint(self) -> Any:
+        """Return where its files end now, for `roll_back`."""
+        ...
+
+    def roll_back(self, savepoint: Any) -> None:
+        """Cut away what came after `savepoint`, and read it again from its files."""
+        ...
+
 
 class Held(NamedTuple):
     """An answer that may not be seen yet, with the request it answers: a failed flush turns it into a refusal."""
@@ -33,15 +42,32 @@ class Held(NamedTuple):
 class Journal:
     """Marks count the flushes: whatever is written now belongs to `open_mark` and is durable once `durable` reaches it."""
 
-    __slots__ = ("_dirty", "_flushing", "_held", "durable", "is_failing", "open_mark")
+    __slots__ = ("_dirty", "_flushing", "_held", "_savepoints", "_unshown", "durable", "is_collecting", "is_failing", "open_mark")
 
     def __init__(self) -> None:
         self.durable = 0
         self.open_mark = 1
         self.is_failing = False  # the last flush that ended was refused
+        self.is_collecting = False  # writers are asked for their paths; so until the flush is `told`, for ever if that broke off
         self._dirty: dict[Writer, None] = {}
         self._flushing: dict[Writer, None] = {}
+        self._unshown: dict[Writer, None] = {}  # durable, but not `shown` yet
         self._held: dict[int, list[Held]] = {}
+        self._savepoints: dict[Writer, Any] = {}  # of those that were written since `release_savepoints`
+
+    def begin_write(self, writer: Writer) -> None:
+        """Remember where `writer` is before it changes its files: if what is being done breaks off, it goes back there."""
+        if writer not in self._savepoints:
+            self._savepoints[writer] = writer.savepoint()
+
+    def release_savepoints(self) -> None:
+        """Keep what was done until now, whatever comes after."""
+        self._savepoints.clear()
+
+    def take_savepoints(self) -> dict[Writer, Any]:
+        """Return the savepoints of all that were written since the last `release_savepoints`, and release them."""
+        savepoints, self._savepoints = self._savepoints, {}
+        return savepoints
 
     def wrote(self, writer: Writer) -> int:
         """The mark at which what `writer` has just written will be durable."""
@@ -52,28 +78,38 @@ class Journal:
         """The answer waits until `mark` is durable."""
         self._held.setdefault(mark, []).append(held)
 
-    def holds(self, ticket: Ticket) -> bool:
-        """True when an answer with that ticket waits here."""
-        return any(held.ticket == ticket for answers in self._held.values() for held in answers)
+    def retract(self, tickets: Container[Ticket]) -> None:
+        """Forget the answers with one of these tickets that wait here."""
+        self._held = {mark: [held for held in answers if held.ticket not in tickets] for mark, answers in self._held.items()}
 
     def flush_or_none(self) -> Flush | None:
         """The next Flush, with everything written so far; None if one is under way or nothing was written."""
+        self._dirty |= self._unshown  # showing them broke off: the next flush does it
+        self._unshown.clear()
         if self._flushing or not self._dirty:
             return None
+        self.is_collecting = True
         self._flushing, self._dirty = self._dirty, {}
         mark, self.open_mark = self.open_mark, self.open_mark + 1
         paths = dict.fromkeys(path for writer in self._flushing for path in writer.unsynced_paths())
         return Flush(mark, tuple(paths))
 
+    def told(self) -> None:
+        """Note that the flush is on its way to the disk."""
+        self.is_collecting = False
+
     def flushed(self, mark: int) -> tuple[list[Writer], list[Held]]:
-        """The writers whose writes are durable now, and the answers that waited for that, in their order."""
+        """The writers whose writes are durable now, which are to be `settled`, and the answers that waited for it, in order."""
         assert self._flushing and mark == self.open_mark - 1, f"Flushed({mark}) answers no Flush"
         settled, self._flushing = list(self._flushing), {}
+        self._unshown |= dict.fromkeys(settled)
         self.durable = mark
         self.is_failing = False
-        for writer in settled:
-            writer.settled()
         return settled, self._held.pop(mark, [])
+
+    def shown(self, writer: Writer) -> None:
+        """Note that readers see what `writer` had in the last flush."""
+        self._unshown.pop(writer, None)
 
     def failed(self) -> tuple[list[Writer], list[Held]]:
         """The writers that hold anything not durable, and every answer that waited; both are forgotten here."""
@@ -81,7 +117,7 @@ class Journal:
         self._flushing, self._dirty = {}, {}
         answers = [held for mark in sorted(self._held) for held in self._held[mark]]
         self._held.clear()
-        self.is_failing = True
+        self.is_failing, self.is_collecting = True, False
         self.durable = self.open_mark
         self.open_mark += 1
         return lost, answers
@@ -89,3 +125,4 @@ class Journal:
     def forget(self, writer: Writer) -> None:
         """`writer` is gone with its files and is not flushed again."""
         self._dirty.pop(writer, None)
+        self._unshown.pop(writer, None)

@@ -45,6 +45,7 @@ class Partition:
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
         """The batch is at the end of the log, durable at `mark`; its base offset."""
+        self.journal.begin_write(self)
         base_offset = self.log.next_offset
         restamp(batch, base_offset, LEADER_EPOCH)
         self.log.append(batch, last_offset=base_offset + header.last_offset_delta, max_timestamp_ms=header.max_timestamp_ms)
@@ -54,6 +55,7 @@ class Partition:
 
     def append_records(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int) -> None:
         """The broker's own records are at the end of the log as one batch, durable at `mark`."""
+        self.journal.begin_write(self)
         base_offset = self.log.next_offset
         batch = encode_batch(records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH)
         self.log.append(batch, last_offset=base_offset + len(records) - 1, max_timestamp_ms=now_ms)
@@ -66,9 +68,17 @@ class Partition:
                 Code.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} ends at {self.high_watermark}, before {offset}"
             )
         if offset > self.log.start_offset:
+            self.journal.begin_write(self)
             self.log.begin_at(offset)
             self.mark = self.journal.wrote(self)
         return self.log.start_offset
+
+    def delete_expired(self, offset: int) -> None:
+        """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing else takes no more batches."""
+        self.journal.begin_write(self)
+        if offset == self.log.next_offset:
+            self.log.close_segment()
+        self.delete_before(offset)
 
     def youngest(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first visible record with the largest timestamp; None in an empty log."""
@@ -96,30 +106,45 @@ class Partition:
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         self.log.forget_before(self.start_offset)
 
-    def cut_back(self, producers_since_ms: int) -> None:
+    def savepoint(self) -> tuple[int, int]:
+        """Return where the log ends and begins now, for `roll_back`."""
+        return self.log.next_offset, self.log.start_offset
+
+    def roll_back(self, savepoint: tuple[int, int]) -> None:
+        """Read the log again from its files, without what came after `savepoint`, and undo what its producers know of that.
+
+        Readers see what they saw.
+        """
+        self.log = self.log.cut_back(*savepoint)
+        self.producers.roll_back(self.log.next_offset, self._stored_producers())
+        self.mark = self.journal.wrote(self)
+
+    def cut_back(self) -> None:
         """The log and its producers are what readers could see: the disk has refused what came after."""
         self.log = self.log.cut_back(self.high_watermark, self.start_offset)
         self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
-        self.producers = Producers()
-        self.remember_producers(producers_since_ms)
+        self.producers.roll_back(self.high_watermark, self._stored_producers())
         self.mark = self.journal.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
-        """The producers of the batches in the log are known, but those whose last record is older than `since_ms`.
+        """The producers of the batches in the log are known, but those whose last record is older than `since_ms`."""
+        self.producers = self._stored_producers()
+        self.producers.forget_before(since_ms)
 
-        Deleted batches that are still there count: they may be sent again.
-        """
+    def _stored_producers(self) -> Producers:
+        """The producers of the batches in the log. Deleted batches that are still there count: they may be sent again."""
+        found = Producers()
         for view in self.log.batches(0):
             if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
                 header = read_header(view)
-                self.producers.appended(header, header.base_offset, header.max_timestamp_ms)
-        self.producers.forget_before(since_ms)
+                found.appended(header, header.base_offset, header.max_timestamp_ms)
+        return found
 
 
 class Partitions:
     """The partitions that are open, by topic id and index. `layout` gives the settings of a topic's logs."""
 
-    def __init__(self, disk: Disk, layout: Callable[[str], LogSettings], journal: Journal) -> None:
+    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], journal: Journal) -> None:
         self._disk = disk
         self._layout = layout
         self._journal = journal
@@ -133,7 +158,7 @@ class Partitions:
         """The partition, opened if it was not; its log is empty if it was never written."""
         opened = self._open.get((topic.id, index))
         if opened is None:
-            log = Log.open(self._disk, log_directory(topic, index), self._layout(topic.name))
+            log = Log.open(self._disk, log_directory(topic, index), self._layout(topic))
             opened = self._open[topic.id, index] = Partition(topic, index, log, self._journal)
         return opened
 

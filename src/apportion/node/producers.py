@@ -84,6 +84,25 @@ class Producers:
         known.kept.append(Kept(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
         known.seen_ms = now_ms
 
+    def roll_back(self, next_offset: int, stored: "Producers") -> None:
+        """Forget the batches from `next_offset` on, which were cut away.
+
+        stored: the producers of the batches that are left in the log. Producers without a batch that was cut away stay as they
+        are: the log may no longer hold their batches, and its timestamps do not say when a producer was seen.
+        """
+        for producer_id, known in list(self._by_id.items()):
+            left = [kept for kept in known.kept if kept.base_offset < next_offset]
+            if len(left) == len(known.kept):
+                continue
+            before = stored._by_id.get(producer_id)
+            if before is not None:
+                before.seen_ms = known.seen_ms
+                self._by_id[producer_id] = before
+            elif left:
+                known.kept = deque(left, KEPT_BATCHES)
+            else:
+                del self._by_id[producer_id]
+
     def forget_before(self, wall_ms: int) -> None:
         """Producers that have appended nothing since `wall_ms` are unknown."""
         for producer_id in [each for each, known in self._by_id.items() if known.seen_ms < wall_ms]:

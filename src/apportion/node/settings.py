@@ -11,6 +11,9 @@ AT_LEAST_1 = (
     "num_partitions",
     "message_max_bytes",
     "log_segment_bytes",
+    "log_roll_hours",
+    "log_roll_ms",
+    "log_retention_check_interval_ms",
     "offsets_topic_num_partitions",
     "offsets_topic_segment_bytes",
     "fetch_max_bytes",
@@ -21,6 +24,11 @@ AT_LEAST_1 = (
     "apportion_connection_max_inflight_bytes",
 )
 """Settings that mean nothing below 1."""
+AT_LEAST_0 = ("log_message_timestamp_before_max_ms", "log_message_timestamp_after_max_ms")
+RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
+"""From the weakest to the strongest; a negative number stands for ever."""
+TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
 
 class SettingRefused(ValueError):
@@ -39,6 +47,15 @@ class BrokerSettings:
     delete_topic_enable: bool = True
     message_max_bytes: int = 1_048_588
     log_segment_bytes: int = 1_073_741_824
+    log_roll_hours: int = 168
+    log_roll_ms: int | None = None  # None: log.roll.hours
+    log_retention_hours: int = -1
+    log_retention_minutes: int | None = None  # None: log.retention.hours
+    log_retention_ms: int | None = None  # None: log.retention.minutes
+    log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
+    log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_before_max_ms: int = 9_223_372_036_854_775_807
     log_message_timestamp_after_max_ms: int = 3_600_000
     offsets_topic_num_partitions: int = 50
     offsets_topic_segment_bytes: int = 16_777_216
@@ -87,25 +104,53 @@ class BrokerSettings:
         return cls.of(given)
 
     def named(self) -> dict[str, str]:
-        """Every setting by Kafka's name, its value as Kafka writes it."""
+        """Every setting by Kafka's name, its value as Kafka writes it; "" for one that leaves the word to another."""
         mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"}
         theirs = {each.name: getattr(self.group, each.name) for each in fields(self.group)}
         return {dotted(name): _written(value) for name, value in sorted((mine | theirs).items())}
 
+    @property
+    def retention_ms(self) -> int:
+        """The `retention.ms` of topics that have none of their own; -1 for ever."""
+        if self.log_retention_ms is not None:
+            return max(self.log_retention_ms, -1)
+        if self.log_retention_minutes is not None:
+            return max(self.log_retention_minutes * MINUTE_MS, -1)
+        return max(self.log_retention_hours * HOUR_MS, -1)
+
+    @property
+    def roll_ms(self) -> int:
+        """The `segment.ms` of topics that have none of their own."""
+        return self.log_roll_hours * HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
     def _check(self) -> None:
-        for name in AT_LEAST_1:
-            if getattr(self, name) < 1:
-                raise SettingRefused(f"{dotted(name)} must be at least 1, not {getattr(self, name)}.")
-        for place in filter(None, (self.listeners, self.advertised_listeners)):
-            host_and_port(place)
+        for names, least in ((AT_LEAST_1, 1), (AT_LEAST_0, 0)):
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and value < least:
+                    raise SettingRefused(f"{dotted(name)} must be at least {least}, not {value}.")
+        for name in RETENTIONS:
+            if getattr(self, name) == 0:
+                raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
+        if self.log_message_timestamp_type not in TIMESTAMP_TYPES:
+            types = " or ".join(TIMESTAMP_TYPES)
+            raise SettingRefused(f"log.message.timestamp.type must be {types}, not {self.log_message_timestamp_type!r}.")
+        host_and_port(self.listeners)
+        if self.advertised_listeners:
+            host_and_port(self.advertised_listeners, "advertised.listeners")
 
 
-def host_and_port(listeners: str) -> tuple[str, int]:
-    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused for anything else."""
+def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
+    """Host and port of the one listener, written HOST:PORT or PLAINTEXT://HOST:PORT. SettingRefused for anything else.
+
+    name: what the user knows the setting by.
+    """
     protocol, _, place = listeners.rpartition("://")
     host, colon, port = place.rpartition(":")
-    if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit() or int(port) > 65535:
-        raise SettingRefused(f"listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}.")
+    if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit():
+        raise SettingRefused(f"{name} must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}.")
+    if int(port) > 65535:
+        raise SettingRefused(f"{name} has port {port}, which is out of range: a port is a number up to 65535.")
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
@@ -125,7 +170,9 @@ def _parsed(name: str, value: Any, default: Any) -> Any:
         if str(value).lower() in ("true", "false"):
             return str(value).lower() == "true"
         raise SettingRefused(f"{dotted(name)} must be true or false, not {value!r}.")
-    if isinstance(default, int):
+    if default is None and value in (None, ""):
+        return None
+    if default is None or isinstance(default, int):
         try:
             return int(value)
         except (TypeError, ValueError):
@@ -136,6 +183,8 @@ def _parsed(name: str, value: Any, default: Any) -> Any:
 
 
 def _written(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -11,7 +11,6 @@ AT_LEAST = {  # settings that are whole numbers -> the smallest that Kafka takes
     "flush.messages": 1,
     "flush.ms": 0,
     "index.interval.bytes": 0,
-    "max.compaction.lag.ms": 1,
     "max.message.bytes": 0,
     "message.timestamp.after.max.ms": 0,
     "message.timestamp.before.max.ms": 0,
@@ -25,27 +24,51 @@ AT_LEAST = {  # settings that are whole numbers -> the smallest that Kafka takes
     "segment.ms": 1,
 }
 INT32 = ("index.interval.bytes", "max.message.bytes", "min.insync.replicas", "segment.bytes", "segment.index.bytes")
+BOOLEAN = ("false", "true")
 WORDS = {  # settings that are words -> those there are
     "cleanup.policy": ("compact", "delete"),
     "compression.type": ("gzip", "lz4", "producer", "snappy", "uncompressed", "zstd"),
     "message.timestamp.type": ("CreateTime", "LogAppendTime"),
-    "preallocate": ("false", "true"),
-    "unclean.leader.election.enable": ("false", "true"),
+    "preallocate": BOOLEAN,
+    "unclean.leader.election.enable": BOOLEAN,
 }
 RATIOS = ("min.cleanable.dirty.ratio",)
+NOT_THERE = {  # settings that have no effect here -> Kafka's default, which asks for nothing, its type, and what is missing
+    "compression.gzip.level": ("-1", 3, "levels of compression"),
+    "compression.lz4.level": ("9", 3, "levels of compression"),
+    "compression.zstd.level": ("3", 3, "levels of compression"),
+    "follower.replication.throttled.replicas": ("", 7, "replication, for there is one broker"),
+    "leader.replication.throttled.replicas": ("", 7, "replication, for there is one broker"),
+    "local.retention.bytes": ("-2", 5, "tiered storage"),
+    "local.retention.ms": ("-2", 5, "tiered storage"),
+    "max.compaction.lag.ms": ("9223372036854775807", 5, "compaction of topics"),
+    "remote.log.copy.disable": ("false", 1, "tiered storage"),
+    "remote.log.delete.on.disable": ("false", 1, "tiered storage"),
+    "remote.storage.enable": ("false", 1, "tiered storage"),
+}
 SHOWN = 80  # how much of a wrong word is said back
 
 
 def check_settings(given: Mapping[str, str | None]) -> None:
-    """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it cannot have."""
+    """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it cannot have or that asks in vain."""
     for name, value in given.items():
-        if name not in AT_LEAST and name not in WORDS and name not in RATIOS:
+        if name not in AT_LEAST and name not in WORDS and name not in RATIOS and name not in NOT_THERE:
             raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:SHOWN]}")
         if value is None:
             raise Refused(Code.INVALID_CONFIG, f"{name} has no value")
+        if name in NOT_THERE:
+            _check_not_asked_for(name, value)
+            continue
         wanted = _wanted_or_none(name, value)
         if wanted is not None:
             raise Refused(Code.INVALID_CONFIG, f"{name} is {wanted}, not {value[:SHOWN]!r}")
+
+
+def _check_not_asked_for(name: str, value: str) -> None:
+    default, _, missing = NOT_THERE[name]
+    if value.strip() != default:
+        shown = f"its default, {default}" if default else "empty"
+        raise Refused(Code.INVALID_CONFIG, f"{name} has to be {shown}: {missing} is not there yet")
 
 
 def _wanted_or_none(name: str, value: str) -> str | None:
@@ -56,7 +79,10 @@ def _wanted_or_none(name: str, value: str) -> str | None:
         return None if is_right else f"a whole number from {AT_LEAST[name]} to {most}"
     if name in RATIOS:
         return None if _is_ratio(value) else "a number from 0 to 1"
-    words = [word.strip() for word in value.split(",")] if name == "cleanup.policy" else [value]
+    if name == "cleanup.policy":  # none at all is a policy as well: nothing is ever deleted
+        words = [word.strip() for word in value.split(",")] if value.strip() else []
+    else:
+        words = [value.lower() if WORDS[name] == BOOLEAN else value]
     return None if all(word in WORDS[name] for word in words) else f"one of {', '.join(WORDS[name])}"
 
 
@@ -64,11 +90,13 @@ def config_type(name: str) -> int:
     """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64, 6 float64, 7 list."""
     if name in AT_LEAST:
         return 3 if name in INT32 else 5
+    if name in NOT_THERE:
+        return NOT_THERE[name][1]
     if name in RATIOS:
         return 6
     if name == "cleanup.policy":
         return 7
-    return 1 if WORDS[name] == ("false", "true") else 2
+    return 1 if WORDS[name] == BOOLEAN else 2
 
 
 def _is_ratio(text: str) -> bool:

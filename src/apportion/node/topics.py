@@ -13,10 +13,11 @@ from apportion.errors import Code, Refused
 from apportion.node.journal import Journal
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
-from apportion.node.topic_settings import check_settings
+from apportion.node.topic_rules import TopicRules, topic_rules
+from apportion.node.topic_settings import NOT_THERE, check_settings
 from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
-from apportion.topics import NAME_LENGTH, Topic, Topics, is_topic_name
+from apportion.topics import NAME_LENGTH, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
@@ -32,7 +33,6 @@ TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow 
     "flush.messages": "9223372036854775807",
     "flush.ms": "9223372036854775807",
     "index.interval.bytes": "4096",
-    "max.compaction.lag.ms": "9223372036854775807",
     "max.message.bytes": "1048588",
     "message.timestamp.after.max.ms": "3600000",
     "message.timestamp.before.max.ms": "9223372036854775807",
@@ -48,7 +48,7 @@ TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow 
     "segment.jitter.ms": "0",
     "segment.ms": "604800000",
     "unclean.leader.election.enable": "false",
-}
+} | {name: default for name, (default, _, _) in NOT_THERE.items()}
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
@@ -75,8 +75,10 @@ class Registry:
         "_journal",
         "_last_ids",
         "_partitions",
+        "_rules",
         "_settings",
         "_waits",
+        "has_retention",
         "mark",
     )
 
@@ -86,6 +88,8 @@ class Registry:
         self._journal = journal
         self._partitions = partitions
         self._waits = waits
+        self._rules: dict[TopicId, TopicRules] = {}
+        self.has_retention = False  # some topic, which may be gone by now, has records deleted by age or size
         self._doomed: list[Topic] = []
         self._dropping: list[Topic] = []
         self._durable_bytes = self._flushing_bytes = 0
@@ -111,6 +115,7 @@ class Registry:
         """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
         if self._catalog.cluster_id is None:
             self._catalog.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
+        self.has_retention = any(self.rules_of(topic).has_retention for topic in self.topics)
         self._wrote()
 
     def cut_back(self) -> list[Topic]:
@@ -121,8 +126,21 @@ class Registry:
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
         for topic in lost:
+            self._rules.pop(topic.id, None)
             self._wake(topic)
         return lost
+
+    def savepoint(self) -> int:
+        """Return where the catalog ends now, for `roll_back`."""
+        return self._catalog.size_bytes
+
+    def roll_back(self, savepoint: int) -> None:
+        """Read the topics again from the first `savepoint` bytes of the catalog, and cut the rest away."""
+        self._catalog = self._catalog.cut_back(savepoint)
+        self._doomed = [topic for topic in self._doomed if self.topics.with_id(topic.id) is None]
+        self._rules = {topic_id: rules for topic_id, rules in self._rules.items() if self.topics.with_id(topic_id) is not None}
+        self._last_ids = (0, 0)
+        self._wrote()
 
     def checked(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
         """The topic as it would be created, of id `fresh`; nothing is created. Refused with Kafka's codes."""
@@ -143,8 +161,10 @@ class Registry:
 
     def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """The topic exists, once `mark` is durable."""
+        self._journal.begin_write(self)
         self._partitions.make_room(topic)
         self._catalog.create(topic, {name: value for name, value in config.items() if value is not None})
+        self.has_retention |= self.rules_of(topic).has_retention
         self._wrote()
 
     def created_by_asking(self, name: str, fresh: bytes) -> Topic | None:
@@ -178,7 +198,9 @@ class Registry:
             raise Refused(Code.INVALID_REQUEST, f"{topic.name} belongs to the broker")
         if not self._settings.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+        self._journal.begin_write(self)
         self._catalog.delete(topic.name)
+        self._rules.pop(topic.id, None)
         self._doomed.append(topic)
         self._wake(topic)
         self._wrote()
@@ -188,6 +210,7 @@ class Registry:
         if topic.name in INTERNAL:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
         check_count(count - topic.partitions)
+        self._journal.begin_write(self)
         self._catalog.grow(topic.name, count)
         self._wrote()
 
@@ -195,6 +218,7 @@ class Registry:
         """A producer id that was never given out, durable as such at `mark`."""
         following, end = self._last_ids
         if following == end:
+            self._journal.begin_write(self)
             block = self._catalog.claim_producer_ids(PRODUCER_ID_BLOCK)
             following, end = block.start, block.stop
             self._wrote()
@@ -204,10 +228,17 @@ class Registry:
     def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[Setting]:
         """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
         own = self._catalog.config_of(name) if given is None else given
+        settings = self._settings
+        is_offsets = name == OFFSETS_TOPIC
         from_broker = {
-            "max.message.bytes": str(self._settings.message_max_bytes),
-            "message.timestamp.after.max.ms": str(self._settings.log_message_timestamp_after_max_ms),
-            "segment.bytes": str(self.segment_bytes(name)),
+            "max.message.bytes": str(settings.message_max_bytes),
+            "message.timestamp.after.max.ms": str(settings.log_message_timestamp_after_max_ms),
+            "message.timestamp.before.max.ms": str(settings.log_message_timestamp_before_max_ms),
+            "message.timestamp.type": settings.log_message_timestamp_type,
+            "retention.bytes": str(settings.log_retention_bytes),
+            "retention.ms": str(settings.retention_ms),
+            "segment.bytes": str(settings.offsets_topic_segment_bytes if is_offsets else settings.log_segment_bytes),
+            "segment.ms": str(settings.roll_ms),
         }
         found = []
         for key, default in TOPIC_SETTINGS.items():
@@ -220,22 +251,13 @@ class Registry:
                 found.append(Setting(key, default, 5))
         return found
 
-    def max_message_bytes(self, name: str) -> int:
-        """The size of the largest batch that the topic takes."""
-        own = self._catalog.config_of(name).get("max.message.bytes")
-        return self._settings.message_max_bytes if own is None else int(own)
-
-    def may_lose_records(self, name: str) -> bool:
-        """True where the topic's `cleanup.policy` says that records may be deleted."""
-        policy = self._catalog.config_of(name).get("cleanup.policy", TOPIC_SETTINGS["cleanup.policy"])
-        return "delete" in (word.strip() for word in policy.split(","))
-
-    def segment_bytes(self, name: str) -> int:
-        """How large a file of the topic's logs grows."""
-        if name == OFFSETS_TOPIC:
-            return self._settings.offsets_topic_segment_bytes
-        own = self._catalog.config_of(name).get("segment.bytes")
-        return self._settings.log_segment_bytes if own is None else int(own)
+    def rules_of(self, topic: Topic) -> TopicRules:
+        """What the topic's settings come to. They cannot be altered, so they are read once."""
+        rules = self._rules.get(topic.id)
+        if rules is None:
+            values = {each.name: each.value for each in self.configs_of(topic.name)}
+            rules = self._rules[topic.id] = topic_rules(values)
+        return rules
 
     def is_internal(self, name: str) -> bool:
         """True for a topic that only the broker writes."""

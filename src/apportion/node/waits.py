@@ -27,8 +27,8 @@ class Waits:
     def park(self, asked: Arrived, places: tuple[Place, ...]) -> None:
         """The request waits for a change at any of `places`."""
         self._asked[asked.ticket] = asked
-        self._places[asked.ticket] = places
-        for place in places:
+        self._places[asked.ticket] = tuple(dict.fromkeys(places))
+        for place in self._places[asked.ticket]:
             self._at.setdefault(place, {})[asked.ticket] = None
 
     def changed(self, place: Place) -> None:
@@ -36,19 +36,19 @@ class Waits:
         if place in self._at:
             self.ripe.update(self._at[place])
 
-    def asked(self, ticket: Ticket) -> Arrived:
-        """The request that waits under `ticket`."""
-        return self._asked[ticket]
+    def asked_or_none(self, ticket: Ticket) -> Arrived | None:
+        """The request that waits under `ticket`; None if there is none."""
+        return self._asked.get(ticket)
 
     def leave(self, ticket: Ticket) -> Arrived | None:
-        """The request no longer waits; None if it did not."""
-        asked = self._asked.pop(ticket, None)
-        if asked is None:
-            return None
-        for place in self._places.pop(ticket):
-            tickets = self._at[place]
+        """The request no longer waits; None if it did not.
+
+        That is so whatever a step that broke off has left of it: who never came to wait everywhere leaves as well.
+        """
+        for place in self._places.pop(ticket, ()):
+            tickets = self._at.get(place, {})
             tickets.pop(ticket, None)
             if not tickets:
-                del self._at[place]
+                self._at.pop(place, None)
         self.ripe.pop(ticket, None)
-        return asked
+        return self._asked.pop(ticket, None)

@@ -69,6 +69,7 @@ class Connection(asyncio.Protocol):
         "_tickets",
         "_transport",
         "_why",
+        "host",
         "peer",
     )
 
@@ -88,13 +89,14 @@ class Connection(asyncio.Protocol):
         self._why: str | None = None
         self._caller = Caller("", "")
         self._transport: Any = None
-        self.peer = "?"
+        self.peer = self.host = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The peer is known, and may be too many."""
         self._transport = transport
         peer = transport.get_extra_info("peername")
         host = peer[0] if isinstance(peer, tuple) and peer else "?"
+        self.host = str(host)
         self.peer = f"{host}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else host
         self._caller = Caller("", f"/{host}")
         if not self._desk.opened(self):

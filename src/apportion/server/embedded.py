@@ -8,10 +8,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from apportion.node.settings import BrokerSettings
+from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.server.server import Server, loop_factory
 
 START_SECONDS = 60
+ADDRESS = "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and `bootstrap` has the address"
+DIRECTORY = "give the directory as data_dir"
+INSTEAD = {  # what people write, with underscores -> what to do
+    **dict.fromkeys(("port", "host", "listen", "listener", "bootstrap", "bootstrap_servers"), ADDRESS),
+    **dict.fromkeys(("log_dir", "log_dirs"), DIRECTORY),
+    "topics": "topics are made by any Kafka admin client once the broker runs, or by the first use of their names, "
+    "with num_partitions partitions each",
+}
 
 
 class EmbeddedBroker:
@@ -22,6 +30,9 @@ class EmbeddedBroker:
     """
 
     def __init__(self, data_dir: str | Path | None = None, **settings: Any) -> None:
+        for name in settings:
+            if (instead := INSTEAD.get(name.replace(".", "_"))) is not None:
+                raise SettingRefused(f"there is no setting {name!r} of an EmbeddedBroker: {instead}.")
         self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
         self._own_dir = tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
         self._data_dir = self._own_dir.name if self._own_dir else str(data_dir)
@@ -35,6 +46,10 @@ class EmbeddedBroker:
         if not self._started.wait(START_SECONDS):
             raise TimeoutError(f"the broker on {self._data_dir} has not started within {START_SECONDS} seconds")
         self._raise_failure()
+
+    def __repr__(self) -> str:
+        ended = "" if self._thread.is_alive() else ", ended"
+        return f"<EmbeddedBroker at {self.bootstrap}{ended}>"
 
     def __enter__(self) -> "EmbeddedBroker":
         if not self._thread.is_alive():

@@ -16,6 +16,7 @@ from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings, host_and_port
 from apportion.readable import readable
+from apportion.server.closings import EVERY_S, Closings
 from apportion.server.connection import Connection, Slot
 from apportion.store.files import RealDisk
 
@@ -44,6 +45,9 @@ class Server:
         self._unconnected.set()
         self._is_deaf = False  # who connects is not served any more
         self._failure: Exception | None = None
+        self._closings = Closings()
+        self._has_counted = False  # for the last time
+        self._next_count: asyncio.TimerHandle | None = None
         self._driver: LoopDriver
 
     async def start(self) -> Address:
@@ -93,6 +97,11 @@ class Server:
         await self._driver.stop()
         self._disk.close()
         await self._drain()
+        self._has_counted = True
+        if self._next_count is not None:
+            self._next_count.cancel()
+            self._next_count = None
+            self._warn(*self._closings.counted())
 
     def opened(self, connection: Connection) -> bool:
         """See Desk."""
@@ -117,11 +126,28 @@ class Server:
         if not self._connections:
             self._unconnected.set()
         if why:
-            LOG.warning("closed the connection of %s: %s", connection.peer, readable(why))
+            line = self._closings.line_or_none(connection.host, connection.peer, readable(why))
+            if line is not None:
+                self._warn(line)
+            self._count_in_a_minute()
         if tickets:
             for ticket in tickets:
                 self._waiting.pop(ticket, None)
             self._driver.post(Gone(tickets))
+
+    def _warn(self, *lines: str) -> None:
+        for line in lines:
+            LOG.warning("%s", line)
+
+    def _count_in_a_minute(self) -> None:
+        """Have what is closed from now on counted in the log in a minute; a server that has stopped counts no more."""
+        if self._next_count is None and self._closings and not self._has_counted:
+            self._next_count = asyncio.get_running_loop().call_later(EVERY_S, self._count_closings)
+
+    def _count_closings(self) -> None:
+        self._next_count = None
+        self._warn(*self._closings.counted())
+        self._count_in_a_minute()
 
     async def _drain(self) -> None:
         """No connection is left: a loop that ends under an open one cannot close it any more."""

@@ -109,8 +109,12 @@ class Application(Client):
         self._alarm = Alarm(self, self._rings)
         self._tick = Tick()
         self.world.say(self.name, f"begins as {self.name}.{self.life}{self._accent}")
-        self.tell(Subscribe(self.topics))
+        self.joins()
         self.begins_work()
+
+    def joins(self) -> None:
+        """The member of this process wants its topics, and joins its group for them."""
+        self.tell(Subscribe(self.topics))
 
     @property
     def speaks_classic(self) -> bool:

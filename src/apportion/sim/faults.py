@@ -117,6 +117,12 @@ def _subscribe(stage: Stage, fault: Fault, dice: Random) -> None:
     who.hear(who.life, Application.subscribe, who, wanted)
 
 
+def _stray(stage: Stage, fault: Fault, dice: Random) -> None:
+    """Not where topics are made again: a group whose topics are all new has no offset, and any sink may claim it."""
+    if all(each.kind != "topic-again" for each in stage.world.scenario.faults):
+        stage.goes_astray()
+
+
 BEFALL: dict[str, Callable[[Stage, Fault, Random], None]] = {
     "broker-crash": _broker_crash,
     "broker-pause": _broker_pause,
@@ -137,5 +143,6 @@ BEFALL: dict[str, Callable[[Stage, Fault, Random], None]] = {
     "subscribe": _subscribe,
     "switch": _switch,
     "switch-all": _switch_all,
+    "stray": _stray,
 }
 """Every fault of `scenario.FAULTS`."""

@@ -1,4 +1,4 @@
-"""The laws of committed offsets: who may commit, that they never go back, and never pass what the sink has."""
+"""The laws of committed offsets: who may commit, that they never go back, and never pass what the group's sink has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ ByTopic = dict[str, dict[int, OffsetCommitValue]]
 
 
 class Offsets:
-    """What was committed, and what of it somebody has seen. first: the first offset that the fenced group had for each place."""
+    """What was committed, and what of it somebody has seen. first: where the fenced group began to read each place."""
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
         self.first: dict[Place, int] = {}
@@ -57,10 +57,13 @@ class Offsets:
             raise LawBroken("offsets-never-back", f"{who} committed {offset} for {place}, where {old.offset} stood.")
         sink = self._sinks.get(request.group_id)
         if sink is not None:
-            fence = sink.fences.get(place)
-            self.first.setdefault(place, offset)
-            if fence is not None and offset > fence:
-                raise LawBroken("offsets-never-back", f"{who} committed {offset} for {place}; the sink ends at {fence}.")
+            end = sink.fences.get(place, self.first.setdefault(place, offset if sink.begins is None else sink.begins))
+            if offset > end:
+                raise LawBroken("one-sink", f"{who} committed {offset} for {place}; the group's sink ends at {end}.")
+
+    def is_shown(self, group_id: str) -> bool:
+        """Whether somebody was shown an offset of the group."""
+        return any(group == group_id for group, _, _ in self._shown)
 
     def answered(self, topics: Topics, request: Any, body: Any) -> None:
         """Somebody was shown this: an offset that the group has, an offset that was stored, records that were."""

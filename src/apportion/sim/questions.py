@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.commits import Membership, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.commits import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.spans import Place
 from apportion.sim.world import Process, Story
@@ -74,8 +74,10 @@ def insist(who: Process, api: str, ask: Request, read: Callable[[Any], tuple[Cod
 
 
 def as_member(who: "Application", life: int, ask: Callable[[Membership, int], Story]) -> Story:
-    """What `ask` comes to, said by the member in that life; said again if its epoch moves on meanwhile."""
+    """What `ask` comes to, said by the member in that life (0: by nobody); said again if its epoch moves on meanwhile."""
     until_ms = who.mono_ms() + PATIENCE_MS
+    if life == 0:
+        return (yield from ask(NOBODY, until_ms))
     while True:
         view = who.member.view()
         if view.epoch <= 0 or view.lives != life:
@@ -88,11 +90,11 @@ def as_member(who: "Application", life: int, ask: Callable[[Membership, int], St
         yield News(EPOCH_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
 
 
-def commit(who: "Application", offsets: Mapping[Place, int], life: int) -> Story:
+def commit(who: "Application", offsets: Mapping[Place, int], life: int, metadata: str = "") -> Story:
     """The group has stored these offsets."""
 
     def said(membership: Membership, until_ms: int) -> Story:
-        request = Request(commit_request(who.group, offsets, membership), COMMIT)
+        request = Request(commit_request(who.group, offsets, membership, metadata), COMMIT)
         return insist(who, "OffsetCommit", request, lambda answer: (worst(commit_codes(answer, offsets).values()), None), until_ms)
 
     if offsets:
@@ -101,11 +103,17 @@ def commit(who: "Application", offsets: Mapping[Place, int], life: int) -> Story
 
 def committed(who: "Application", places: Iterable[Place], life: int) -> Story:
     """The group's offset of each place; None where it has none."""
+    found = yield from stored(who, places, life)
+    return {place: one.offset for place, one in found.items()}
+
+
+def stored(who: "Application", places: Iterable[Place], life: int) -> Story:
+    """What the group has stored of each place, with its metadata."""
     wanted = tuple(places)
 
     def read(answer: Any) -> tuple[Code, Any]:
         code, found = fetched(answer, wanted)
-        return worst([code, *found.codes.values()]), found.offsets
+        return worst([code, *found.codes.values()]), found.stored
 
     def said(membership: Membership, until_ms: int) -> Story:
         return insist(who, "OffsetFetch", Request(fetch_request(who.group, wanted, membership), FETCH), read, until_ms)

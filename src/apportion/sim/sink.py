@@ -10,9 +10,13 @@ from apportion.sim.outcome import LawBroken
 
 
 class Sink:
-    """Everything that was written. fences: the next offset of each place. rows: of each place, the ranges in their order."""
+    """Everything that was written. fences: the next offset of each place. rows: of each place, the ranges in their order.
 
-    def __init__(self) -> None:
+    begins: where its queries begin to read every log; None: where the group's first offset for a place says.
+    """
+
+    def __init__(self, begins: int | None = None) -> None:
+        self.begins = begins
         self.fences: dict[Place, int] = {}
         self.rows: dict[Place, list[tuple[int, int]]] = {}
         self.count = 0

@@ -1,5 +1,6 @@
 """Everybody who takes part in one world, and how they come and go."""
 
+from apportion.member.plan import EARLIEST
 from apportion.sim.application import Application
 from apportion.sim.broker import Broker
 from apportion.sim.clerk import Clerk, Onlooker, Producer, name_of
@@ -7,8 +8,9 @@ from apportion.sim.dialects import dialects
 from apportion.sim.network import DOWN, UP
 from apportion.sim.reader import Reader
 from apportion.sim.sink import Sink
+from apportion.sim.stray import Stray
 from apportion.sim.watch import Watch
-from apportion.sim.worker import Worker
+from apportion.sim.worker import Worker, starting_of
 from apportion.sim.world import World
 
 
@@ -18,7 +20,7 @@ class Stage:
     def __init__(self, world: World) -> None:
         scenario = world.scenario
         self.world = world
-        self.sink = Sink()
+        self.sink = Sink(begins=0 if starting_of(scenario) == EARLIEST else None)
         self.watch = Watch(world, {Worker.group: self.sink})
         self.broker = Broker(world, self.watch)
         self.watch.looks_at(self.broker)
@@ -27,6 +29,7 @@ class Stage:
         self.onlooker = Onlooker(world, self.broker, (Worker.group, Reader.group))
         self.names = [name_of(index) for index in range(scenario.topics)]
         self.applications: list[Application] = []
+        self.strays: list[Stray] = []
         self._dialects = dialects(scenario)
         for index in range(scenario.members):
             self._engage(index)
@@ -54,6 +57,18 @@ class Stage:
         dice = self.world.dice("opening")
         for each in self.applications:
             self.world.after(dice.randint(0, 3_000_000), self._begins, each, each.life)
+
+    def goes_astray(self) -> None:
+        """A query with another sink begins in the workers' group, if that is known to have one."""
+        worker = next((each for each in self.applications if isinstance(each, Worker)), None)
+        if worker is None or not self.watch.offsets.is_shown(Worker.group):
+            return
+        name = f"stray{len(self.strays)}"
+        stray = Stray(self.world, name, self.broker, tuple(self.names), False, self.watch, worker.dialects)
+        stray.writes_to(Sink(), {})
+        self.strays.append(stray)
+        self.watch.applications[name] = stray
+        stray.begin()
 
     def application(self, number: int) -> Application:
         """The application of that number."""

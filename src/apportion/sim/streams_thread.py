@@ -47,7 +47,7 @@ WARMS_UP = 8  # the metadata version of 2.6
 WRITES = 20  # records of a changelog at once
 READS = 200  # records at once of whoever reads after it
 WORKS_EVERY_MS = 2_000
-RECORDS = encode_batch([(None, b"count", ())] * WRITES, timestamp_ms=EPOCH_MS)
+RECORDS = encode_batch([(b"word", b"count", ())] * WRITES, timestamp_ms=EPOCH_MS)
 CHECKPOINTED = 0.2  # so often, after some work, the disk has the whole state
 LETS_GO_MS = 200  # a task is finished and committed in about that time before it is given up
 PATIENCE_MS = 10_000

@@ -9,11 +9,13 @@ from typing import Any
 
 from apportion.errors import Refused
 from apportion.machine import Note
-from apportion.member import batches as rule
-from apportion.member.batches import Asking, Batches, NotYet, Seen
+from apportion.member import asks as rule
+from apportion.member.asks import Asking, NotYet, Seen
+from apportion.member.batches import Batches
 from apportion.member.membership import Adopted, Polled
 from apportion.member.parted import parted
 from apportion.member.plan import EARLIEST, LATEST, Starting
+from apportion.member.sinks import SILENCE, Announcement
 from apportion.member.spans import NOTHING, Place, Span, admit
 from apportion.sim.application import Application, has_news
 from apportion.sim.outcome import LawBroken
@@ -23,10 +25,10 @@ from apportion.sim.questions import (
     NoAnswer,
     Pause,
     commit,
-    committed,
     described,
     described_classic,
     offsets_at,
+    stored,
     topics_of,
 )
 from apportion.sim.scenario import Scenario
@@ -39,18 +41,23 @@ AGAIN_MS = 500
 
 
 class Checkpoint:
-    """What Spark keeps of a query: the span that was planned last, and the one that was done last."""
+    """What Spark keeps of a query: the span that was planned last, and the one that was done last.
+
+    announced: what its writer has said on this host.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.planned: Span = NOTHING
         self.done: Span = NOTHING
+        self.announced = SILENCE
 
 
 class Worker(Application):
     """One query. All workers are one group and write into one sink."""
 
     group = "workers"
+    sinks = ("the sink",)
 
     def __init__(self, *facts: Any) -> None:
         super().__init__(*facts)
@@ -95,13 +102,22 @@ class Worker(Application):
             yield Pause(1)
             yield from self._write(following, life=self.batches.held.life)
 
+    def enters(self) -> Story:
+        """The rule lets the member join, which it has done already when its process began."""
+        return at_once(None)
+
     @property
     def trigger_ms(self) -> int:
         """How long the query waits when there was nothing to do."""
         return max(IDLE_MS, self.world.scenario.batch_ms)
 
     def _write(self, batch: Span, life: int) -> Story:
-        """The batch is in the sink, and then done."""
+        """The batch is in the sink, and then done. One that asks is answered with the sink's name."""
+        if batch.asks:
+            yield Pause(1 + self.work_ms(20))
+            self.checkpoint.announced = Announcement(self.sinks, holds=bool(self._sink.fences))
+            self.checkpoint.done = batch
+            return
         self.takes(life, dict.fromkeys(batch.ranges))
         yield Pause(self.work_ms(self.world.scenario.batch_ms))
         while True:
@@ -187,17 +203,21 @@ def at_once(answer: Any) -> Story:
 
 
 ANSWERS: dict[type, Callable[[Worker, Any], Story]] = {
+    rule.Announced: lambda worker, ask: at_once(worker.checkpoint.announced),
+    rule.Join: lambda worker, ask: worker.enters(),
+    rule.Leave: lambda worker, ask: at_once(None),  # nobody adopts a group here
     rule.Look: lambda worker, ask: at_once(Seen(worker.member.view(), worker.now().mono_ms)),
     rule.SessionLimit: lambda worker, ask: at_once(worker.world.scenario.session_ms),
     rule.Subscribed: lambda worker, ask: worker._subscribed(),
     rule.Existing: lambda worker, ask: worker._existing(ask.names),
     rule.Named: lambda worker, ask: worker._named(ask),
     rule.Adopt: lambda worker, ask: worker._adopt(ask),
-    rule.Committed: lambda worker, ask: committed(worker, ask.places, ask.life),
-    rule.Commit: lambda worker, ask: commit(worker, ask.offsets, ask.life),
+    rule.Committed: lambda worker, ask: stored(worker, ask.places, ask.life),
+    rule.Commit: lambda worker, ask: commit(worker, ask.offsets, ask.life, ask.metadata),
     rule.Starts: lambda worker, ask: offsets_at(worker, ask.places, EARLIEST),
     rule.Ends: lambda worker, ask: offsets_at(worker, ask.places, LATEST),
     rule.Share: lambda worker, ask: worker._share(),
+    rule.Members: lambda worker, ask: at_once(()),  # those who are in the group have joined before they asked, all for one sink
     Note: lambda worker, ask: worker._noted(ask),
 }
 """How each question of the rule is answered here."""

@@ -8,7 +8,6 @@ without knowing, finds the fence moved and writes nothing. No row passes through
 """
 
 import logging
-import os
 import threading
 from collections.abc import Mapping
 from time import monotonic
@@ -20,8 +19,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from apportion.member.spans import Admission as Admitted
+from apportion.member.spans import LostOffsets, admit_range, id_text
 from apportion.member.spans import Place as SourcePlace
-from apportion.member.spans import admit, id_text
+from apportion.spark import handover
 from apportion.spark.files import (
     PLACE,
     REPORT,
@@ -36,6 +37,7 @@ from apportion.spark.files import (
     remove,
     rewritten,
 )
+from apportion.spark.ownership import explained, location_of, looked_up, name_of, refuse_foreign_batch
 from apportion.spark.running import Reading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import Attempt, Beaten
@@ -46,10 +48,20 @@ log = logging.getLogger("apportion.spark")
 
 
 class Admission(NamedTuple):
-    """What one look at the fences lets a batch write: the windows of its partitions, and the fences to set with it."""
+    """What one look at the fences lets a batch write: the windows of its partitions, and the fences to set with it.
+
+    back: of each source, by its number, the partitions that are to go back to their fence, of which nothing is written now.
+    """
 
     windows: dict[Place, Window]
     fences: dict[str, int]
+    back: dict[int, dict[SourcePlace, int]]
+
+
+class Back(NamedTuple):
+    """The offset to which the source is to go back with one partition, of which nothing is written now."""
+
+    to: int
 
 
 class Writer:
@@ -58,12 +70,19 @@ class Writer:
     table: path or URI, created on first use with the query's columns; columns that the table lacks are added. The query must keep
     the source's columns topic, partition and offset; one record may become no, one or several rows. It may have several sources,
     each with topics of its own. Several queries may write to one table, and those of one group must: the fences are the table's.
+    A query may write to several tables, with a writer for each; it calls all of them once for every batch.
+
+    adopt: begin in a group, or go on with a checkpoint, whose offsets did not come from this table, as if they had; the group must
+    have no members then.
+    rewind: where something else has moved the group's offsets past what the table has, go back to that, instead of LostOffsets.
+
     Files of lost hosts are removed daily, after the table's own retention (a week unless the table says otherwise), and no others.
 
-    Raises, and so stops the query: StatefulQuery for a query that keeps state; ValueError where the columns are missing or were
-    changed, where two sources read one topic, or where the table's directory holds things and no table; LostOffsets where records
-    between the table's fence and the batch are gone (unless `fail_on_data_loss` is False); TypeError where a column has another
-    type in the table, or the table is partitioned.
+    Raises, and so stops the query: AnotherSink where the batch belongs to a query with other tables; StatefulQuery for a query that
+    keeps state; ValueError where the columns are missing or were changed, where two sources read one topic, where it is called
+    twice for one batch, or where the table's directory holds things and no table; LostOffsets where records between the table's
+    fence and the batch are missing (unless `fail_on_data_loss` is False); TypeError where a column has another type in the table,
+    or the table is partitioned.
     """
 
     def __init__(
@@ -72,13 +91,19 @@ class Writer:
         *,
         storage_options: Mapping[str, str] | None = None,
         fail_on_data_loss: bool = True,
+        adopt: bool = False,
+        rewind: bool = False,
         attempts: int = 30,
     ) -> None:
-        self.table = table if "://" in table else os.path.abspath(table)  # executors may run in other directories
+        self.table = location_of(table)  # executors may run in other directories
         self.storage_options = storage_options
         self.fail_on_data_loss = fail_on_data_loss
+        self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
+        self.sink = name_of(self.table)
+        self._went_back: dict[tuple[str, SourcePlace, int], tuple[int, int]] = {}  # group, partition, fence -> the batch of then
         self._checked: set[str] = set()  # run ids of queries whose plan was seen
+        self._written: tuple[str, int] | None = None  # run id of a query, and the last batch that it has brought
         self._clean_at = 0.0
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -88,27 +113,43 @@ class Writer:
         if run not in self._checked:
             refuse_state(execution, frame.sparkSession._jvm)
             self._checked.add(run)
+        if self._written == (run, batch_id):
+            raise ValueError(
+                f"the writer to {self.sink} was called a second time for batch {batch_id}: the rows of this call would not be "
+                f"written, since the first has moved the fences of all partitions. Unite the frames and call it once for a batch"
+            )
         self.write(frame, readings(execution))
+        self._written = run, batch_id
         self._clean_daily()
 
     def write(self, frame: DataFrame, sources: list[Reading]) -> None:
         """The rows of `frame`, which were read from `sources`, are in the table, and the fences stand at the end of their spans.
 
-        Tried again with a fresh snapshot for as long as somebody else is quicker.
+        Tried again with a fresh snapshot for as long as somebody else is quicker. Spans that ask are answered; they have no rows.
         """
         schema = table_schema(frame)
+        for reading in sources:
+            if reading.span.asks:
+                self._announce(reading)
+        sources = [reading for reading in sources if not reading.span.asks]
+        if not sources:
+            return
+        if not self.adopt:
+            refuse_foreign_batch(sources, self.sink)
         draft = Draft(frame, Files(self.table, self.storage_options, schema, {}))
         beaten: Beaten | None = None
         for _ in range(self.attempts):
             try:
-                self._attempt(draft, sources, schema)
+                backs = self._attempt(draft, sources, schema)
+                for number, reading in enumerate(sources):
+                    self._report(reading, backs.get(number, {}))
                 return
             except Beaten as error:
                 beaten = error
         raise RuntimeError(f"the Delta table {self.table} changed under {self.attempts} attempts in a row") from beaten
 
-    def _attempt(self, draft: "Draft", sources: list[Reading], schema: pa.Schema) -> None:
-        """Admit, write, commit once. Raises Beaten.
+    def _attempt(self, draft: "Draft", sources: list[Reading], schema: pa.Schema) -> dict[int, dict[SourcePlace, int]]:
+        """Admit, write, commit once; return what is to go back, as in `Admission`. Raises Beaten.
 
         A commit that fails in any other way may still have landed (the checkpoint behind it failed, an answer was lost), so its
         files stay: the replay finds the fences moved, or a vacuum finds the files.
@@ -123,20 +164,66 @@ class Writer:
             raise
         if admission.fences:
             attempt.commit(files, admission.fences, schema)
+        return admission.back
 
     def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
         _refuse_one_topic_twice(sources)
         windows: dict[Place, Window] = {}
         moved: dict[str, int] = {}
-        for group, span in sources:
-            names = {place: app_id(group, place) for place in span.ranges}
-            fences = {place: fence for place, name in names.items() if (fence := attempt.fence_or_none(name)) is not None}
-            for place, admission in admit(span, fences, fail_on_data_loss=self.fail_on_data_loss).items():
-                windows[place.topic, place.partition] = Window(admission.lower, *span.ranges[place])
+        backs: dict[int, dict[SourcePlace, int]] = {}
+        for number, reading in enumerate(sources):
+            for place, bounds in reading.span.ranges.items():
+                name = app_id(reading.group, place)
+                fence = attempt.fence_or_none(name)
+                admission = self._admitted_range(reading, place, fence)
+                if isinstance(admission, Back):
+                    backs.setdefault(number, {})[place] = admission.to
+                    admission = Admitted(bounds[1], bounds[1], admission.to if fence is None else None)
+                windows[place.topic, place.partition] = Window(admission.lower, *bounds)
                 if admission.fence is not None:
-                    moved[names[place]] = admission.fence
-        return Admission(windows, moved)
+                    moved[name] = admission.fence
+        return Admission(windows, moved, backs)
+
+    def _admitted_range(self, reading: Reading, place: SourcePlace, fence: int | None) -> Admitted | Back:
+        """Return the rule's answer for one partition, or where the source is to go back to: the batch starts above the fence.
+
+        It is asked to only once for each fence, since what then comes is all that there is; and not at all where the log begins
+        no earlier than the batch. A partition of which the table has nothing goes back to where its log begins.
+        """
+        bounds = reading.span.ranges[place]
+        is_nameless = place in reading.span.nameless and not self._adopts(reading)
+        try:
+            return admit_range(place, bounds, fence, is_nameless=is_nameless)
+        except LostOffsets as lost:
+            stored, log_start = looked_up(place, reading)
+            to = log_start if lost.fence is None else lost.fence
+            is_left = to is not None and (log_start is None or log_start < bounds[0])
+            if self.rewind and to is not None and is_left and self._went_back.get((reading.group, place, to)) in (None, bounds):
+                return Back(to)
+            if self.fail_on_data_loss:
+                raise explained(lost, reading, self.sink, stored, log_start) from None
+            return admit_range(place, bounds, fence, fail_on_data_loss=False)
+
+    def _adopts(self, reading: Reading) -> bool:
+        """Return whether this writer takes over a batch of other sinks, with the offsets as they are."""
+        return self.adopt and self.sink not in (reading.span.sinks or ())
+
+    def _announce(self, reading: Reading) -> None:
+        """Tell the source the name of this sink, and whether the table has fences of the group."""
+        attempt = Attempt.on_existing_or_none(self.table, self.storage_options)
+        names = (app_id(reading.group, place) for place in (*reading.span.ranges, *reading.span.nameless))
+        holds = attempt is not None and any(attempt.fence_or_none(name) is not None for name in names)
+        handover.announce(reading.span, self.sink, adopt=self.adopt, holds=holds)
+
+    def _report(self, reading: Reading, back: Mapping[SourcePlace, int]) -> None:
+        """Tell the source where it is to go back to, and that this sink was given a batch of another sink, or of several sinks."""
+        for place, fence in back.items():
+            self._went_back[reading.group, place, fence] = reading.span.ranges[place]
+            log.warning("group %s: %s goes back to offset %d, which is what %s has", reading.group, place, fence, self.sink)
+        sinks = reading.span.sinks
+        if back or (sinks is not None and sinks != (self.sink,)):
+            handover.announce(reading.span, self.sink, adopt=self.adopt, back=back)
 
     def _clean_daily(self) -> None:
         """`clean` runs beside the query once a day."""
@@ -145,7 +232,7 @@ class Writer:
             threading.Thread(target=_clean_beside, args=(self.table, self.storage_options), daemon=True).start()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_checked": set(), "_clean_at": 0.0}
+        return {**self.__dict__, "_checked": set(), "_went_back": {}, "_written": None, "_clean_at": 0.0}
 
 
 def _refuse_one_topic_twice(sources: list[Reading]) -> None:

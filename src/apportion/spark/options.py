@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 from apportion.member.plan import EARLIEST, LATEST, Starting
 from apportion.member.strategy import strategy
 
+PLAIN = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
-    "subscribepattern": "subscriptions by pattern are not supported yet; name the topics in subscribe",
+    "subscribePattern": "subscriptions by pattern are not supported yet; name the topics in subscribe",
     "kafka.enable.auto.commit": "the source commits a batch when Spark has committed it; drop the option",
     "kafka.auto.offset.reset": "use startingOffsets, which applies where the group has no committed offset",
     "kafka.key.deserializer": "keys are bytes; decode them with Spark functions and drop the option",
@@ -19,20 +20,22 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "kafka.key.serializer": "this is a source; drop the option",
     "kafka.value.serializer": "this is a source; drop the option",
     "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
-    "groupidprefix": "the group is real and has one name; use kafka.group.id",
-    "startingtimestamp": "not supported yet; use startingOffsets",
-    "startingoffsetsbytimestamp": "not supported yet; use startingOffsets",
-    "startingoffsetsbytimestampstrategy": "not supported yet; use startingOffsets",
-    "endingoffsets": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
-    "endingtimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
-    "endingoffsetsbytimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
-    "minoffsetspertrigger": "not supported yet; use the query's trigger interval",
-    "maxtriggerdelay": "not supported yet; use the query's trigger interval",
-    "minpartitions": "not supported yet; a batch is cut into as many tasks as there are cores, more where there is much to read",
+    "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
+    "startingTimestamp": "not supported yet; use startingOffsets",
+    "startingOffsetsByTimestamp": "not supported yet; use startingOffsets",
+    "startingOffsetsByTimestampStrategy": "not supported yet; use startingOffsets",
+    "endingOffsets": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "endingTimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "endingOffsetsByTimestamp": "it is for batch reads; a stream with trigger(availableNow=True) reads up to now",
+    "minOffsetsPerTrigger": "not supported yet; use the query's trigger interval",
+    "maxTriggerDelay": "not supported yet; use the query's trigger interval",
+    "minPartitions": "not supported yet; a batch is cut into as many tasks as there are cores, more where there is much to read",
     "kafka.partition.assignment.strategy": "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
     "keep what stays with them; with KIP-848 the broker assigns, as kafka.group.remote.assignor says",
-    "kafka.security.protocol": "only plain connections are supported yet",
+    "kafka.security.protocol": PLAIN,
 }
+SPELLED = {name.lower(): name for name in REFUSED}
+SECURITY = ("kafka.ssl.", "kafka.sasl.")  # how options of connections that are not plain begin
 ONLY = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {"kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option"},
     "classic": {
@@ -94,8 +97,10 @@ class SourceOptions:
         """The options as a value. Raises OptionError for the first fault, in the order in which a person would mend them."""
         options = {name.lower(): value for name, value in given.items()}
         for name in options:
-            if name in REFUSED:
-                raise OptionError(f"option {_as_written(name, given)} cannot be used: {REFUSED[name]}.")
+            if name in SPELLED:
+                raise OptionError(f"option {SPELLED[name]} cannot be used: {REFUSED[SPELLED[name]]}.")
+            if name.startswith(SECURITY):
+                raise OptionError(f"option {name} cannot be used: {PLAIN}.")
             if name not in KNOWN:
                 _refuse_unknown(_as_written(name, given))
         classic = _protocol(options) == "classic"
@@ -145,7 +150,9 @@ def _as_written(name: str, given: Mapping[str, str]) -> str:
 def _refuse_unknown(name: str) -> NoReturn:
     near = get_close_matches(name.lower(), KNOWN, n=1)
     hint = f"did you mean {KNOWN[near[0]]}?" if near else f"known are {', '.join(sorted(KNOWN.values()))}."
-    raise OptionError(f"option {name} is unknown: {hint}")
+    # Else who wrote startingOffset would take its capital letter for the mistake.
+    lowered = " (Spark hands names over in lower case)" if near and name != KNOWN[near[0]] and name.islower() else ""
+    raise OptionError(f"option {name} is unknown{lowered}: {hint}")
 
 
 def _required(options: Mapping[str, str], name: str, what: str) -> str:

@@ -18,31 +18,36 @@ from apportion.client.session import Session
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batches import (
+from apportion.member.asks import (
     Adopt,
+    Announced,
     Ask,
     Asking,
-    Batches,
     Commit,
     Committed,
     Ends,
     Existing,
+    Join,
+    Leave,
     Look,
-    MembershipFailed,
+    Members,
     Named,
     NotYet,
     Seen,
     SessionLimit,
     Share,
-    ShareAwaited,
     Starts,
     Subscribed,
 )
+from apportion.member.batches import Batches, MembershipFailed, ShareAwaited
+from apportion.member.commits import Stored
 from apportion.member.consumer import View
-from apportion.member.parted import Parted, parted
+from apportion.member.parted import Parted, may_read, parted
 from apportion.member.plan import EARLIEST, LATEST
+from apportion.member.sinks import SILENCE, Announcement, AnotherSink
 from apportion.member.spans import Place, Span
 from apportion.readable import readable
+from apportion.spark import handover
 from apportion.spark.options import SourceOptions
 from apportion.topics import Topic
 from apportion.wire.messages.consumer_group_describe import (
@@ -57,8 +62,10 @@ FIRST_ANSWER_LIMIT_S = 60.0
 FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
 STANDSTILL_LIMIT_S = 120.0
 CALL_MS = 5_000
+GOODBYE_MS = 3_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
+NO_BROKER = "; see that a broker listens there and can be reached from this host, or give another kafka.bootstrap.servers"
 GONE = "Dead"  # how a group is described that is no classic one, or none at all
 T = TypeVar("T")
 
@@ -69,10 +76,10 @@ class Owner:
     """A member of the group that reads in spans."""
 
     def __init__(self, options: SourceOptions) -> None:
-        """The member joins on a thread of its own."""
+        """The member joins on a thread of its own, once the group is known to be this query's."""
         self.options = options
         self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
-        self.session = Session(self.cluster, options.group, options.topics, **options.membership())
+        self.session = self._new_session()
         self.batches = Batches(
             options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
         )
@@ -80,16 +87,23 @@ class Owner:
         self._failing_s: float | None = None  # since when nothing can be planned
         self._began_s = self._answered_s = monotonic()
         self._said = ""
-        self.session.start()
+        self._has_joined = False
+        self._has_heard = True  # something that writers have said may lie about
+        self._told_of_last = SILENCE
 
-    def close(self, timeout_ms: int = 3_000) -> None:
+    def _new_session(self) -> Session:
+        return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
+
+    def close(self, timeout_ms: int = GOODBYE_MS) -> None:
         """The member has left the group, or the time is over."""
-        self.session.leave(timeout_ms)
+        if self._has_joined:
+            self.session.leave(timeout_ms)
         self.cluster.close()
 
     def touch(self) -> None:
         """Spark is alive and came back: the membership goes on."""
-        self.session.touch()
+        if self._has_joined:
+            self.session.touch()
 
     def stop_at_present_ends(self) -> None:
         """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
@@ -107,7 +121,7 @@ class Owner:
         """The span after `previous`; `previous` itself when nothing is new, or nothing can be said now.
 
         With `stop_at_present_ends` an unchanged span means that all is read, so it is not returned before that is certain.
-        Raises DataLoss, MembershipFailed.
+        Raises DataLoss, MembershipFailed, AnotherSink.
         """
         self._warn_of_long_batch()
         try:
@@ -119,13 +133,14 @@ class Owner:
         """What the rule plans, with patience."""
         share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
         while True:
-            self.session.touch()
+            self.touch()
             try:
                 following = self._told(self.batches.next(previous, limit, self._caps))
-                if following == previous and self._caps is not None:
+                if self._caps is not None and not following.asks and following.resting() == previous.resting():
                     self._told(self.batches.await_share(share_until_ms))
                 self._failing_s = None
                 self._say("")
+                self._tidy(previous)
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
@@ -138,8 +153,8 @@ class Owner:
                 self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
                     return previous
-            except MembershipFailed as failed:
-                raise MembershipFailed(f"group {self.options.group}: {failed}") from None
+            except (MembershipFailed, AnotherSink) as failed:
+                raise type(failed)(f"group {self.options.group}: {failed}") from None
 
     def ends(self) -> dict[Place, int]:
         """Where each owned partition ended when last looked at."""
@@ -158,6 +173,42 @@ class Owner:
                     ask = asking.send(answer)
         except StopIteration as end:
             return cast(T, end.value)
+
+    def _announced(self, previous: Span) -> Announcement:
+        """What the writers said of that span."""
+        told = handover.heard(previous)
+        self._has_heard = self._has_heard or told != SILENCE
+        self._told_of_last = told
+        return told
+
+    def _tidy(self, previous: Span) -> None:
+        """What the writers said of earlier spans lives on in this one, of which they had nothing to say."""
+        if self._has_heard and previous.sinks is not None and self._told_of_last == SILENCE:
+            handover.forget(previous)
+            self._has_heard = False
+
+    def _join(self) -> None:
+        if not self._has_joined:
+            self._has_joined = True
+            self._began_s = monotonic()
+            self.session.start()
+
+    def _leave(self) -> None:
+        if self._has_joined:
+            self._has_joined = False
+            self.session.leave(GOODBYE_MS, for_good=True)
+            self.session = self._new_session()
+
+    def _stored(self, ask: Committed) -> dict[Place, Stored]:
+        if ask.life == 0:
+            return self.cluster.stored(self.options.group, ask.places, patience_ms=CALL_MS)
+        return self.session.stored(ask.places, life=ask.life, patience_ms=CALL_MS)
+
+    def _commit(self, ask: Commit) -> None:
+        if ask.life == 0:
+            self.cluster.commit(self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_MS)
+        else:
+            self.session.commit(ask.offsets, life=ask.life, metadata=ask.metadata, patience_ms=CALL_MS)
 
     def _seen(self) -> Seen:
         return Seen(self.session.status(), now().mono_ms)
@@ -185,6 +236,23 @@ class Owner:
             group = self._described_classic()
             if group.group_state != GONE:
                 return parted(group, self._subscribed())
+        return self._described_consumer()
+
+    def _members(self) -> tuple[str, ...]:
+        """Return the ids of the group's members that may read one of the topics, whichever protocol they speak."""
+        topics, classic = self.options.topics, self._described_classic()
+        if classic.group_state != GONE:
+            return tuple(sorted(member.member_id for member in classic.members if may_read(member.member_metadata, topics)))
+        try:
+            group = self._described_consumer()
+        except Refused as refused:
+            if refused.code in (Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION):
+                return ()
+            raise
+        readers = (one for one in group.members if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics))
+        return tuple(sorted(member.member_id for member in readers))
+
+    def _described_consumer(self) -> DescribedGroup:
         request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
 
         def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
@@ -219,8 +287,9 @@ class Owner:
             return  # a broker that is away comes back
         waited_s = monotonic() - self._failing_s
         if waited_s > limit_s:
+            remedy = NO_BROKER if isinstance(error, Disconnected) else ""
             raise MembershipFailed(
-                f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}"
+                f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}{remedy}"
             ) from error
 
     def _waits_for_others(self) -> bool:
@@ -249,16 +318,20 @@ class Owner:
 
 # What each question of the rule is put to.
 ANSWERS: dict[type[Ask], Callable[[Owner, Any], Any]] = {
+    Announced: lambda owner, ask: owner._announced(ask.previous),
+    Join: lambda owner, ask: owner._join(),
+    Leave: lambda owner, ask: owner._leave(),
     Look: lambda owner, ask: owner._seen(),
     SessionLimit: lambda owner, ask: owner._session_limit(),
     Subscribed: lambda owner, ask: owner._subscribed(),
     Existing: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
     Named: lambda owner, ask: owner.session.places(ask.held),
     Adopt: Owner._adopted,
-    Committed: lambda owner, ask: owner.session.committed(ask.places, life=ask.life, patience_ms=CALL_MS),
-    Commit: lambda owner, ask: owner.session.commit(ask.offsets, life=ask.life, patience_ms=CALL_MS),
+    Committed: Owner._stored,
+    Commit: Owner._commit,
     Starts: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
     Ends: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
     Share: lambda owner, ask: owner._described(),
+    Members: lambda owner, ask: owner._members(),
     Note: Owner._noted,
 }

@@ -16,12 +16,18 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from apportion.member.spans import NOTHING, parse, span
+from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
 from apportion.spark.owner import Owner
 from apportion.spark.slices import Slices, cut, read
 
 COLUMNS = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
 HEADERS = ", headers array<struct<key: string, value: binary>>"
+
+NO_WRITER = (
+    'format("apportion") is a source only: write a stream with foreachBatch(apportion.spark.delta.Writer(path)), each record once, '
+    "or with any sink of Spark's; to produce to Kafka, use Spark's own format(\"kafka\")"
+)
 
 
 class GroupSource(DataSource):
@@ -45,6 +51,14 @@ class GroupSource(DataSource):
         raise ValueError(
             'format("apportion") is a stream: use spark.readStream; trigger(availableNow=True) reads what is there now and stops'
         )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """There is none: rows go to a sink of another format."""
+        raise ValueError(NO_WRITER)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """There is none, as for streams."""
+        raise ValueError(NO_WRITER)
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -106,6 +120,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._owner is None:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, _leave_in_order)
+            log_like_spark()
             self._owner = Owner(self._options)
         return self._owner
 

@@ -28,8 +28,9 @@ class StatefulQuery(Exception):
     def __init__(self, operator: str) -> None:
         super().__init__(
             f"this query keeps state ({operator}), and state does not move when partitions do: each application of the group would "
-            f"hold a part of every result. Let the group's queries only parse, filter and route, write their rows to a table, and "
-            f"aggregate that table in a query of its own; or read with a group that has this one query as its only member."
+            f"hold a part of every result. A group with one member is no way out, since a second one may join at any time. Let "
+            f"the group's queries only parse, filter and route, write their rows to a table, and aggregate that table in a query "
+            f"of its own; or read the topic for the aggregation with Spark's own source, format('kafka'), which joins no group."
         )
 
 

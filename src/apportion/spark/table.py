@@ -5,6 +5,8 @@ same object, because that is what makes a concurrent change of a fence abort the
 """
 
 from collections.abc import Iterable, Mapping
+from os.path import isfile
+from pathlib import Path
 from time import time
 from typing import Any
 
@@ -36,6 +38,8 @@ class Attempt:
         at the same moment, TypeError where a column is there with another type or the table is partitioned by columns.
         """
         options = dict(storage_options or {})
+        if isfile(_local_or_none(path) or ""):
+            raise _unusable(path, "it is a file")
         try:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
@@ -54,6 +58,14 @@ class Attempt:
                 raise Beaten(str(error)) from error
             raise Beaten("columns were added")
         return cls(table)
+
+    @classmethod
+    def on_existing_or_none(cls, path: str, storage_options: Mapping[str, str] | None) -> "Attempt | None":
+        """A fresh snapshot of the table at `path`, to read its fences; None if there is no table yet."""
+        try:
+            return cls(DeltaTable(path, storage_options=dict(storage_options or {})))
+        except TableNotFoundError:
+            return None
 
     def fence_or_none(self, app_id: str) -> int | None:
         """The next offset of the partition that `app_id` names; None if no batch of it was ever committed here."""
@@ -93,6 +105,7 @@ def _created(path: str, options: dict[str, str], schema: pa.Schema) -> None:
                 f"{path} is no Delta table and not empty, it holds {min(foreign)}: give the Delta writer the path of a table or "
                 f"of a directory that is new"
             ) from None
+    _make_directory(path)
     try:
         DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)
     except DeltaError as error:
@@ -100,6 +113,32 @@ def _created(path: str, options: dict[str, str], schema: pa.Schema) -> None:
             DeltaTable(path, storage_options=options)  # another writer created it first: good
         except TableNotFoundError:
             raise error from None
+
+
+def _make_directory(path: str) -> None:
+    """Make the directory of a table's log, where that is a local one. OSError says why it cannot be made or written.
+
+    delta-rs would make it too, but tells of a failure as of a table that was not found.
+    """
+    local = _local_or_none(path)
+    if local is not None:
+        try:
+            Path(local, "_delta_log").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unusable(path, error.strerror) from None
+
+
+def _local_or_none(path: str) -> str | None:
+    """The path in the local file system; None for a table that lies elsewhere."""
+    scheme, _, local = path.rpartition("://")
+    return local if scheme in ("", "file") else None
+
+
+def _unusable(path: str, why: str | None) -> OSError:
+    return OSError(
+        f"{path} cannot be made a table: {why}; give the Delta writer a path that the user of the driver and of the executors may "
+        f"write"
+    )
 
 
 def _missing(table: DeltaTable, schema: pa.Schema) -> list[Any]:

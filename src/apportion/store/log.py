@@ -4,17 +4,21 @@ A log knows offsets and bytes. What is durable, who may see it, and which offset
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from operator import attrgetter
+
+import numpy as np
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Buffer, Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
 from apportion.store.segment import CLEANED, EMPTY, LogSettings, Placed, Segment
-from apportion.wire.batch import decode_batch
+from apportion.wire.batch import HEADER_BYTES, read_header
+from apportion.wire.compression import decompress
+from apportion.wire.scan import scan_records
 
 __all__ = ["Log", "LogSettings"]
 
@@ -76,7 +80,7 @@ class Log:
         base_offset = int.from_bytes(batch[:8], "big", signed=True)
         assert base_offset == self.next_offset, f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
         segment = self._segments[-1] if self._segments else None
-        if segment is None or segment.is_full_for(len(batch)):
+        if segment is None or segment.is_full_for(len(batch), max_timestamp_ms):
             self._roll(batch, last_offset, max_timestamp_ms)
         else:
             segment.append(batch, last_offset, max_timestamp_ms)
@@ -144,6 +148,17 @@ class Log:
         self._unsynced.clear()
         return paths
 
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments in order; the last one takes more batches. To be looked at, never to be changed."""
+        return tuple(self._segments)
+
+    def close_segment(self) -> None:
+        """The last segment is empty, so that those before it can be deleted. After a DiskError nothing is lost."""
+        if self._segments and self._segments[-1].size_bytes:
+            following = self._next_segment()
+            self._disk.resize(following.path, 0)
+            self._segments.append(following)
+
     def begin_at(self, offset: int) -> None:
         """The log has no records below `offset`, which is up to `next_offset`. After a DiskError nothing has changed."""
         if offset > self.start_offset:
@@ -180,22 +195,28 @@ class Log:
         """The log as its files now say, after everything from `next_offset` on was thrown away; this one is not used again.
 
         It begins where it did when that was `start_offset`. For a disk that refused a sync: what was written since the last one is
-        in nobody's view and may never reach the disk.
+        in nobody's view and may never reach the disk. Or after an append broke off: then the files say more than this log knows.
         """
-        for segment in self._segments:
-            if segment.base_offset >= next_offset:
+        found = Log(self._disk, self._directory, self._settings)
+        for segment in found._segments:
+            if segment.base_offset > next_offset:
                 self._disk.delete(segment.path)
                 self._disk.delete(segment.seal_path)
+                continue
+            if segment.base_offset == next_offset:  # stays, empty: where all before it has expired, its name alone has the offset
+                self._disk.delete(segment.seal_path)
+                self._disk.resize(segment.path, 0)
                 continue
             lost = next((batch for batch in segment.batches(next_offset) if batch.base_offset >= next_offset), None)
             if lost is not None:
                 self._disk.delete(segment.seal_path)
                 self._disk.resize(segment.path, lost.start)
-        for start in self._starts:
+        for start in found._starts:
             if start > start_offset:
                 self._disk.delete(self._start_path(start))
         log = Log(self._disk, self._directory, self._settings)
         log._unsynced[self._directory] = None
+        assert log.start_offset <= log.next_offset, f"{self._directory} begins at {log.start_offset}, behind its end"
         return log
 
     def closed_segments(self, before_offset: int) -> tuple[Segment, ...]:
@@ -243,6 +264,12 @@ class Log:
 
     def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
         """`batch` is the first of a new segment, and the last segment takes no more."""
+        segment = self._next_segment()
+        segment.append(batch, last_offset, max_timestamp_ms)
+        self._segments.append(segment)
+
+    def _next_segment(self) -> Segment:
+        """A segment that may follow the last one, which takes no more."""
         segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
         ended = self._segments[-1] if self._segments else None
         if ended is None:
@@ -251,9 +278,8 @@ class Log:
             ended.finish()
             self._unsynced[ended.path] = None
             self._unsealed.append(ended)
-        segment.append(batch, last_offset, max_timestamp_ms)
-        self._segments.append(segment)
         self._unsynced |= {segment.path: None, self._directory: None, parent_of(self._directory): None}
+        return segment
 
     def _start_path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{START}"
@@ -267,10 +293,13 @@ class Log:
             return
 
 
-def _times(batch: Placed, view: memoryview, from_offset: int) -> list[tuple[int, int]]:
+def _times(batch: Placed, view: memoryview, from_offset: int) -> Iterable[tuple[int, int]]:
     """Offset and timestamp of every record of a batch from `from_offset` on; of the batch as one where it is not looked into."""
     if batch.last_offset - batch.base_offset < LOOKED_INTO_RECORDS:
         with suppress(DecodeError):
-            records = decode_batch(view, LOOKED_INTO_BYTES)
-            return [(record.offset, record.timestamp_ms) for record in records if record.offset >= from_offset]
+            header = read_header(view)
+            scan = scan_records(decompress(header.compression, view[HEADER_BYTES:], LOOKED_INTO_BYTES), header)
+            kept = scan.offsets >= from_offset
+            times_ms = np.full(len(kept), header.max_timestamp_ms) if header.timestamp_type else scan.timestamps_ms
+            return zip(scan.offsets[kept].tolist(), times_ms[kept].tolist(), strict=True)
     return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]

@@ -19,14 +19,16 @@ CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the pla
 
 
 class LogSettings(NamedTuple):
-    """How a log is laid out. The first two are Kafka's `segment.bytes` and `index.interval.bytes`.
+    """How a log is laid out. All but `growth_bytes` are Kafka's `segment.bytes`, `index.interval.bytes` and `segment.ms`.
 
     growth_bytes: a file that is written grows by steps of this size, so that most syncs need not record a new size.
+    segment_ms: by how much the timestamps of a segment's batches may be later than that of its first one.
     """
 
     segment_bytes: int = 1 << 30
     index_interval_bytes: int = 4096
     growth_bytes: int = 1 << 18
+    segment_ms: int = (1 << 63) - 1
 
 
 class Placed(NamedTuple):
@@ -52,6 +54,7 @@ class Segment:
         "_room_bytes",
         "_settings",
         "base_offset",
+        "first_timestamp_ms",
         "is_clean",
         "max_timestamp_ms",
         "next_offset",
@@ -72,6 +75,7 @@ class Segment:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
+        self.first_timestamp_ms = NEVER  # of the first batch; not known of a sealed segment, which takes no more
         self.max_timestamp_ms = NEVER
 
     @property
@@ -103,6 +107,8 @@ class Segment:
         """The batch that stands behind the last one, in the file already, belongs to the segment."""
         assert isinstance(self._index_or_none, GrowingIndex), "a sealed segment takes no batch"
         self._index_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
+        if not self.size_bytes:
+            self.first_timestamp_ms = max_timestamp_ms
         self.size_bytes += batch_bytes
         self._room_bytes = max(self._room_bytes, self.size_bytes)
         self.next_offset = last_offset + 1
@@ -118,9 +124,13 @@ class Segment:
         self.cut()
         self._finished = True
 
-    def is_full_for(self, batch_bytes: int) -> bool:
-        """True when a batch of that size belongs into the next segment."""
-        return self._finished or 0 < self.size_bytes > self._settings.segment_bytes - batch_bytes
+    def is_full_for(self, batch_bytes: int, timestamp_ms: int) -> bool:
+        """True when a batch of that size, whose largest timestamp this is, belongs into the next segment."""
+        if self._finished or not self.size_bytes:
+            return self._finished
+        # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old records rolls as the first time.
+        is_old = self.first_timestamp_ms >= 0 and timestamp_ms - self.first_timestamp_ms > self._settings.segment_ms
+        return is_old or self.size_bytes > self._settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
         """Whole batches from the one with `offset` on, as `Log.read` promises, as far as this segment goes."""

@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import gettempdir
 from types import TracebackType
+
+from apportion.testing.lock import locked
 
 CLUSTER_ID = "apportionRealKafkaAAAA"  # 22 characters of URL-safe base64, as Kafka wants them
 
@@ -53,16 +56,23 @@ def jars_of(pom: Path) -> Path:
         return jars
     if not shutil.which("mvn"):
         raise KafkaMissing("Maven (mvn) is not on the PATH; it fetches the jars of Apache Kafka.")
+    with locked(Path(gettempdir()) / f"apportion-maven-{os.getuid()}.lock"):  # two Mavens would write to one local repository
+        if not jars.is_dir():
+            _fetch(pom, jars)
+    return jars
+
+
+def _fetch(pom: Path, jars: Path) -> None:
+    """Put the jars that `pom` names into the directory `jars`. Raises KafkaMissing."""
     unfinished = jars.with_name(f"{jars.name}.{os.getpid()}")
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={unfinished.resolve()}"]
     done = subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise KafkaMissing(f"Maven could not fetch the jars of Apache Kafka: {last_lines(done.stdout + done.stderr, 8)}")
-    with suppress(OSError):  # somebody else was faster: theirs is as good
+    with suppress(OSError):  # another user of this machine was faster: theirs is as good
         unfinished.rename(jars)
     shutil.rmtree(unfinished, ignore_errors=True)
-    return jars
 
 
 class RealKafka:
@@ -73,7 +83,7 @@ class RealKafka:
     """
 
     def __init__(self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None) -> None:
-        self.directory = directory
+        self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
         self.version = version_of(jars)
         self._classpath = f"{jars.resolve()}/*"

@@ -18,6 +18,7 @@ CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers
 HEADER_BYTES = HEADER.size
 PREFIX_BYTES = 12  # base offset and length, which the length does not count
 CHECKED_FROM = 21
+APPEND_TIME = 8  # the attribute of a batch whose records bear the time of their append
 LIMIT_BYTES = 1 << 28
 """The most that the records of one batch may decompress to, unless the caller says otherwise."""
 
@@ -125,6 +126,38 @@ def restamp(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) 
     batch[12:16] = leader_epoch.to_bytes(4, "big", signed=True)
 
 
+def stamp_append_time(batch: bytearray, append_ms: int) -> BatchHeader:
+    """Give every record of `batch` the time of its append, as Kafka does; return the new header.
+
+    The timestamp type, the largest timestamp and the CRC change. The first timestamp and the records stay as the producer wrote
+    them: a reader of this timestamp type looks at neither.
+    """
+    return _stamped(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes | APPEND_TIME, append_ms)
+
+
+def stamp_create_time(batch: bytearray, max_timestamp_ms: int) -> BatchHeader:
+    """Let every record of `batch` bear the time that its producer wrote, the largest of which is given; return the new header."""
+    return _stamped(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes & ~APPEND_TIME, max_timestamp_ms)
+
+
+def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
+    """Return the batch of this header, and of these records as they stand uncompressed, in another compression."""
+    body = compress(codec, plain)
+    size = HEADER_BYTES - PREFIX_BYTES + len(body)
+    batch = bytearray(HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body)
+    _stamped(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
+    return batch
+
+
+def _stamped(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:
+    """The header of `batch`, in which these two have changed, and the CRC with them."""
+    base_offset, size, leader_epoch, magic, _, *checked = HEADER.unpack_from(batch)
+    checked[0], checked[3] = attributes, max_timestamp_ms
+    crc = crc32c(memoryview(batch)[HEADER_BYTES:], crc32c(CHECKED.pack(*checked)))
+    HEADER.pack_into(batch, 0, base_offset, size, leader_epoch, magic, crc, *checked)
+    return BatchHeader(base_offset, size + PREFIX_BYTES, leader_epoch, magic, crc, *checked)
+
+
 def encode_batch(
     records: Iterable[tuple[bytes | None, bytes | None, Headers]],
     *,
@@ -230,7 +263,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
     timestamp_ms, last, at = header.max_timestamp_ms, -1, 0
     records = []
     for _ in range(header.count):
-        size, at = _number(plain, at)
+        size, at = number_at(plain, at)
         end = at + size
         if size < 0 or end > len(plain):
             raise IndexError
@@ -238,7 +271,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         if (byte := plain[at]) < 128:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         else:
-            delta, at = _number(plain, at, 64)
+            delta, at = number_at(plain, at, 64)
         if not is_stamped:
             timestamp_ms = base_ms + delta
             if not -(1 << 63) <= timestamp_ms < 1 << 63:
@@ -246,7 +279,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         if (byte := plain[at]) < 128:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         else:
-            delta, at = _number(plain, at)
+            delta, at = number_at(plain, at)
         if not last < delta <= header.last_offset_delta:
             raise DecodeError("offsets that do not ascend within the batch")
         last = delta
@@ -264,7 +297,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
 
 
 def _headers(plain: bytes, at: int) -> tuple[Headers, int]:
-    count, at = _number(plain, at)
+    count, at = number_at(plain, at)
     if count < 0:
         raise DecodeError(f"a record with {count} headers")
     headers = []
@@ -282,7 +315,7 @@ def _octets(plain: bytes, at: int) -> tuple[bytes | None, int]:
     if byte < 128:
         size, at = byte >> 1 ^ -(byte & 1), at + 1
     else:
-        size, at = _number(plain, at)
+        size, at = number_at(plain, at)
     if size < 0:
         if size != -1:
             raise DecodeError(f"a field of {size} bytes")
@@ -290,7 +323,8 @@ def _octets(plain: bytes, at: int) -> tuple[bytes | None, int]:
     return plain[at : at + size], at + size
 
 
-def _number(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+def number_at(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    """Return the zigzag varint that begins at `at`, and where it ends. IndexError beyond the end, DecodeError for too many bits."""
     byte = plain[at]
     if byte < 128:
         return byte >> 1 ^ -(byte & 1), at + 1

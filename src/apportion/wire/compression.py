@@ -26,6 +26,10 @@ ZSTD_MAGIC = 0xFD2FB528
 ZSTD_BLOCK_BYTES = 128 << 10
 
 
+class Swollen(DecodeError):
+    """Compressed data that says, or shows, that it holds more bytes than were allowed."""
+
+
 def compress(codec: int, data: Buffer) -> bytes:
     """`data` as one stream of that codec. ValueError for a codec that does not exist."""
     if codec not in _COMPRESS:
@@ -34,7 +38,7 @@ def compress(codec: int, data: Buffer) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:
-    """The bytes that `data` holds; DecodeError when it is malformed or holds more than `limit` bytes."""
+    """The bytes that `data` holds; DecodeError when it is malformed, Swollen when it holds more than `limit` bytes."""
     return bytes(Room().decompress(codec, data, limit))
 
 
@@ -53,21 +57,25 @@ class Room:
             return memoryview(_gunzip(view, limit))
         if codec not in _BOUND:
             raise DecodeError(f"no compression codec has the number {codec}")
+        wanted = 0
         try:
-            bound = min(_BOUND[codec](view), limit)
+            wanted = _BOUND[codec](view)
+            bound = min(wanted, limit)
             if len(self._buffer) < bound:
                 self._buffer = bytearray(bound)
             room = memoryview(self._buffer)[:bound]
             return room[: _DECOMPRESS[codec](view, room)]
         except cramjam.DecompressionError as error:
-            raise DecodeError(f"malformed compressed data, or more than {limit} bytes of it: {error}") from None
+            if wanted > limit:
+                raise Swollen(f"more than {limit} bytes of compressed data") from None
+            raise DecodeError(f"malformed compressed data: {error}") from None
         except IndexError:
             raise DecodeError("compressed data ends too early") from None
 
 
 def _within(view: memoryview, limit: int) -> memoryview:
     if len(view) > limit:
-        raise DecodeError(f"{len(view)} bytes of records where {limit} are allowed")
+        raise Swollen(f"{len(view)} bytes of records where {limit} are allowed")
     return view
 
 
@@ -92,7 +100,7 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
             parts.append(stream.decompress(rest, limit - total + 1))
             total += len(parts[-1])
             if total > limit:
-                raise DecodeError(f"more than {limit} bytes of compressed data")
+                raise Swollen(f"more than {limit} bytes of compressed data")
             if not stream.eof:
                 raise DecodeError("compressed data ends too early")
             rest = stream.unused_data

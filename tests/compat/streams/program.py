@@ -15,8 +15,8 @@ RELEASES = {  # release of Kafka Streams -> its jars, and where what it calls ot
     "3.9.1": ("pom-3.9.xml", "modern"),
     "2.8.2": ("pom-2.8.xml", "former"),
 }
-LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=" + os.environ.get("APPORTION_COMPAT_LOG", "warn")
-JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", LOG_LEVEL)
+TIMES = ("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS")
+JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *TIMES)
 
 QUICK = {  # the defaults of an application suit a data centre
     "session.timeout.ms": 6000,
@@ -60,8 +60,10 @@ def streams_in(directory, release):
 class Streams(Program):
     """One process with instances of applications."""
 
-    def __init__(self, classpath, directory, name):
-        super().__init__([*JVM, "-cp", classpath, "Counters"], directory, name)
+    def __init__(self, classpath, directory, name, log_level=None):
+        level = log_level or os.environ.get("APPORTION_COMPAT_LOG", "warn")
+        command = [*JVM, f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}", "-cp", classpath, "Counters"]
+        super().__init__(command, directory, name)
         self._heard = 0
 
     def start(self, name, fixed, config):

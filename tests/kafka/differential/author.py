@@ -22,6 +22,8 @@ SUBSCRIPTIONS = (
     (("twelve",), ("twelve", "six"), ("six", "four"), ("three",)),  # everybody wants something else
 )
 """What the members of one group of the uniform assignor want, each one of these."""
+NAMED_TWICE = 0.1
+"""How often a request names something twice that it names at all."""
 CHANGES_TOPICS = 0.3
 """The part of all exact scripts that make and grow a topic of their own: a real Kafka takes its time for that."""
 

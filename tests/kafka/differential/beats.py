@@ -1,7 +1,7 @@
 """Heartbeats that a script may have next: what sensible members send, and what is wrong in every way that the protocol has."""
 
-from tests.kafka.differential.author import EXPRESSION, FOREVER_MS, NEWCOMER, Author
-from tests.kafka.differential.steps import EMPTY, GREEDY, HELD, PART, STRANGE, TOLD, Beat, Settle, Step
+from tests.kafka.differential.author import EXPRESSION, FOREVER_MS, NAMED_TWICE, NEWCOMER, Author
+from tests.kafka.differential.steps import EMPTY, GREEDY, HELD, PART, STRANGE, TOLD, TWICE, Beat, Settle, Step
 
 
 def join(author: Author) -> Step | None:
@@ -46,7 +46,7 @@ def beating(author: Author, **said: object) -> Beat | None:
 
 def acknowledge(author: Author) -> Step | None:
     """What a client does most: it has adopted what it was told."""
-    return beating(author, owned=TOLD)
+    return beating(author, owned=TWICE if author.rng.random() < NAMED_TWICE else TOLD)
 
 
 def stay(author: Author) -> Step | None:

@@ -2,8 +2,8 @@
 
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
-from tests.kafka.differential.mixed_scripts import SUCCEEDED, UNTARGETED, UPGRADED
-from tests.kafka.differential.steps import Commit, DeleteGroups, Forget
+from tests.kafka.differential.mixed_scripts import FULL, SUCCEEDED, TURNED_AWAY, UNTARGETED, UNTOLD, UPGRADED
+from tests.kafka.differential.steps import Beat, Commit, DeleteGroups, Forget
 
 
 def is_election(seen: Difference) -> bool:
@@ -34,6 +34,39 @@ def is_early_news(seen: Difference) -> bool:
     return seen.path == ("answer", UNTARGETED) and (seen.ours, seen.theirs) == (27, 0)
 
 
+def is_no_news(seen: Difference) -> bool:
+    """Classic members that are alone in a consumer group have what a leaver had; on Kafka it is nobody's."""
+    if seen.path[:2] == ("answer", UNTOLD) and seen.path[2] in ("generations", "owned"):
+        return isinstance(seen.ours, int) and seen.ours > seen.theirs
+    return seen.path == ("answer", UNTOLD, "sizes") and sum(seen.ours) > sum(seen.theirs)
+
+
+def is_wait_for_nobody(seen: Difference) -> bool:
+    """Members whose group turned one away go on; on Kafka they wait until the deadline."""
+    if seen.path[:2] not in (("answer", TURNED_AWAY), ("answer", FULL)):
+        return False
+    if seen.path[2] == "is quiet":
+        return (seen.ours, seen.theirs) == (True, False)
+    if seen.path[2] == "sizes":
+        return sum(seen.ours) >= sum(seen.theirs)
+    return seen.path[2] in ("generations", "owned") and isinstance(seen.ours, int) and seen.ours > seen.theirs
+
+
+def is_who_came_first(seen: Difference) -> bool:
+    """As many are turned away, but others, and the generation is one more: here the group is still gathering its members."""
+    if seen.path == ("answer", FULL, "gone"):
+        return sorted(seen.ours.values()) == sorted(seen.theirs.values())
+    if seen.path == ("answer", FULL, "generations"):
+        return sorted(seen.ours.values()) == sorted(each + 1 for each in seen.theirs.values())
+    return seen.path[:3] == ("answer", FULL, "generations") and seen.ours == seen.theirs + 1
+
+
+def is_beginning_anew(seen: Difference) -> bool:
+    """The epochs of a consumer group without members begin again on Kafka, as in a new group."""
+    is_join = isinstance(seen.step, Beat) and seen.step.epoch == 0
+    return is_join and seen.path[-1] == "epoch" and seen.ours > seen.theirs == FIRST_EPOCH
+
+
 def is_a_group_of_nothing(seen: Difference) -> bool:
     """A group that is only on Kafka, because something was refused to it or deleted from it."""
     if isinstance(seen.step, Forget) and seen.path[-1] == "partitions":
@@ -43,6 +76,8 @@ def is_a_group_of_nothing(seen: Difference) -> bool:
     return isinstance(seen.step, Forget | DeleteGroups | Commit) and seen.ours in (69, 22) and seen.theirs in (0, 25)
 
 
+FIRST_EPOCH = 2
+"""That of a new group's first member."""
 MISSING_HERE = (("state", "Dead", "Empty"), ("code", 69, 0), ("has message", True, False), ("operations", -(2**31), 3400))
 CLASSIC = [
     Intended(
@@ -79,9 +114,33 @@ SELDOM = [
         is_early_news,
     ),
     Intended(
+        "when a classic member of a consumer group is told to join again",
+        "Where nobody speaks the consumer protocol, nobody makes a target on Kafka before somebody joins.",
+        is_no_news,
+        ends_script=True,
+    ),
+    Intended(
+        "a classic client that a consumer group without members refuses",
+        "Kafka forgets the group all the same, and its epochs begin again; here a refusal changes nothing.",
+        is_beginning_anew,
+        ends_script=True,
+    ),
+    Intended(
+        "who waits in a group that turns away one member too many",
+        "On Kafka the others wait for the deadline; here they go on at once, for nobody is missing.",
+        is_wait_for_nobody,
+        ends_script=True,
+    ),
+    Intended(
         "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",
         "Kafka answers that join at once with generation 0, which no sync can name; here it waits for the next generation.",
         is_downgrade_by_successor,
+        ends_script=True,
+    ),
+    Intended(
+        "the generation when a classic client takes the last place of the consumer protocol amid a rebalance",
+        "So a group that is full by then has room for whoever joins first; on Kafka for the members it has.",
+        is_who_came_first,
         ends_script=True,
     ),
 ]

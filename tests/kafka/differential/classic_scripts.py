@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tests.kafka.differential.author import NAMED_TWICE
 from tests.kafka.differential.classic_author import LETTERS, MOST, STRANGERS, Actor, ClassicAuthor, Phase
-from tests.kafka.differential.classic_steps import DescribeClassic, Join, Leave, Pulse, Sync
+from tests.kafka.differential.classic_steps import FOREVER_MS, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.steps import NOWHERE, Commit, DeleteGroups, Describe, Fetch, Forget, ListGroups, Offset, Step
 
 
@@ -17,7 +18,8 @@ def enter(author: ClassicAuthor) -> Step | None:
         return None
     version = rng.choice(author.versions)
     instance = f"i-{letters[0]}" if version >= 5 and rng.random() < 0.35 else None
-    return Join(author.group, letters[0], author.offer(), version, instance=instance, kind=author.kind)
+    patience_ms = rng.choice((-1, 0)) if rng.random() < 0.06 else FOREVER_MS
+    return Join(author.group, letters[0], author.offer(), version, instance=instance, kind=author.kind, rebalance_ms=patience_ms)
 
 
 def joining(author: ClassicAuthor, actor: Actor, **said: Any) -> Join:
@@ -101,7 +103,9 @@ def odd_sync(author: ClassicAuthor) -> Step | None:
     actor = author.choose(Phase.JOINED, Phase.STABLE)
     if actor is None:
         return None
-    given = author.rng.choice((author.assigned(actor)[1:], (*author.assigned(actor), ("ghost", b"for nobody")), ()))
+    all_given = author.assigned(actor)
+    twice = (*all_given, *((who, b"once more") for who, _ in all_given[:1]))
+    given = author.rng.choice((all_given[1:], (*all_given, ("ghost", b"for nobody")), twice, ()))
     return syncing(author, actor, assignments=given)
 
 
@@ -138,7 +142,7 @@ def send_away(author: ClassicAuthor) -> Step | None:
         return None
     chosen = [(each.label, rng.choice((each.instance, each.instance, None))) for each in rng.sample(actors, min(len(actors), 2))]
     strange = [("ghost", None), ("", "i-nobody"), ("", None), (actors[0].label, "i-nobody"), ("ghost", actors[0].instance)]
-    return Leave(author.group, tuple(rng.sample(chosen + strange, 3)), rng.choice((3, 4, 5)))
+    return Leave(author.group, tuple(rng.choices(chosen + strange, k=3)), rng.choice((3, 4, 5)))  # some of them twice
 
 
 def bad_leave(author: ClassicAuthor) -> Step | None:
@@ -178,6 +182,14 @@ def bad_join(author: ClassicAuthor) -> Step | None:
     return replace(base, **rng.choice(wrong))
 
 
+def pending_as_static(author: ClassicAuthor) -> Step | None:
+    """Somebody joins as a static member under an id that was given to a dynamic one."""
+    letter, actor = stranger(author), author.choose(Phase.PENDING)
+    if letter is None or actor is None:
+        return None
+    return Join(author.group, letter, actor.protocols, 9, actor.label, "i-nobody", author.kind)
+
+
 def bad_sync(author: ClassicAuthor) -> Step | None:
     """A sync that is refused."""
     rng, letter, actor = author.rng, stranger(author), author.idle()
@@ -215,11 +227,18 @@ def bad_pulse(author: ClassicAuthor) -> Step | None:
     return pulsing(author, actor, **said)
 
 
+def again(author: ClassicAuthor, named: list[Any]) -> list[Any]:
+    """What a request names; now and then one of them comes again."""
+    return [*named, author.rng.choice(named)] if author.rng.random() < NAMED_TWICE else named
+
+
 def offsets(author: ClassicAuthor) -> tuple[Offset, ...]:
     """What a commit stores: mostly good, some for partitions that are not there, some with notes too long."""
     rng = author.rng
     places = {(rng.choice(("three", "four", "one", NOWHERE)), rng.choice((0, 0, 1, 99))) for _ in range(rng.choice((1, 2)))}
-    return tuple(Offset(topic, index, rng.randrange(100), rng.choice((0, 5, 4097))) for topic, index in sorted(places))
+    return tuple(
+        Offset(topic, index, rng.randrange(100), rng.choice((0, 5, 4097))) for topic, index in again(author, sorted(places))
+    )
 
 
 def commit(author: ClassicAuthor) -> Step | None:
@@ -256,7 +275,10 @@ def fetch(author: ClassicAuthor) -> Step | None:
 def forget(author: ClassicAuthor) -> Step | None:
     """Committed offsets deleted, of topics that the group reads or not."""
     rng = author.rng
-    wanted = ((rng.choice(("three", "four", "one")), (0, 1)), *(((NOWHERE, (0,)),) if rng.random() < 0.2 else ()))
+    wanted = (
+        (rng.choice(("three", "four", "one")), tuple(again(author, [0, 1]))),
+        *(((NOWHERE, (0,)),) if rng.random() < 0.2 else ()),
+    )
     return Forget(rng.choice((author.group, author.group, author.simple, author.nobody, "")), wanted)
 
 
@@ -265,8 +287,8 @@ def describe(author: ClassicAuthor) -> Step | None:
     rng = author.rng
     groups = rng.sample((author.group, author.simple, author.nobody, ""), rng.choice((1, 2)))
     if rng.random() < 0.2:
-        return Describe(tuple(groups), rng.choice((0, 1)))
-    return DescribeClassic(tuple(groups), rng.choice(range(7)), rng.random() < 0.3)
+        return Describe(tuple(again(author, groups)), rng.choice((0, 1)))
+    return DescribeClassic(tuple(again(author, groups)), rng.choice(range(7)), rng.random() < 0.3)
 
 
 def list_all(author: ClassicAuthor) -> Step | None:
@@ -284,7 +306,7 @@ def list_all(author: ClassicAuthor) -> Step | None:
 def delete(author: ClassicAuthor) -> Step | None:
     """Groups deleted."""
     groups = author.rng.sample((author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2)))
-    return DeleteGroups(tuple(groups), author.rng.choice((0, 1, 2)))
+    return DeleteGroups(tuple(again(author, groups)), author.rng.choice((0, 1, 2)))
 
 
 CLASSIC: list[tuple[int, Callable[[ClassicAuthor], Step | None]]] = [
@@ -300,6 +322,7 @@ CLASSIC: list[tuple[int, Callable[[ClassicAuthor], Step | None]]] = [
     (3, send_away),
     (2, bad_leave),
     (6, bad_join),
+    (3, pending_as_static),
     (4, bad_sync),
     (5, bad_pulse),
     (6, commit),

@@ -85,6 +85,8 @@ class Arrive(Step):
     topics: tuple[str, ...] = ("twelve",)
     is_eager: bool = True
     blob_version: int = 1
+    member_id: str = ""
+    """The letter of the member of the consumer protocol that it was, whose id it goes on with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.kafka.differential.side import Side
 
 ROUNDS = 60
+REFUSED = (23, 81)
+"""INCONSISTENT_GROUP_PROTOCOL and GROUP_MAX_SIZE_REACHED: the client has no place here and goes."""
 ALONE_S = 0.5
 """So long an answer is waited for that nobody else can hold up, as far as the clients know."""
 
@@ -40,13 +42,14 @@ class Client:
     generation: int = -1
     owned: frozenset[Place] = frozenset()
     label: str = ""
+    first_id: str = ""
+    """What it says as its id when it begins: one that it had in the other protocol, or nothing."""
     given: tuple[str, ...] = ()
     """Whom it has to give partitions: not empty if it leads."""
 
     def subscription(self) -> bytes:
         """What it says when it joins."""
-        owned = tuple(TopicPartition(topic=name, partitions=parts) for name, parts in grouped(self.owned).items())
-        return encode(ConsumerProtocolSubscription(topics=self.topics, owned_partitions=owned), self.blob_version)
+        return subscription(self.topics, self.owned, self.blob_version)
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ class Crowd:
         facts: dict[str, object] = {
             "protocols": ((RANGE, client.subscription()),),
             "version": client.version,
-            "member_id": "" if client.phase is Phase.OUT else None,
+            "member_id": client.first_id if client.phase is Phase.OUT else None,
             "instance": client.instance,
             "session_ms": FOREVER_MS,
         }
@@ -108,7 +111,12 @@ class Crowd:
         client = self.clients.get(letter)
         if client is None:
             return
-        if answer == "closed" or answer["code"] in GONE:
+        client.first_id = ""
+        if answer != "closed" and answer["code"] in REFUSED:
+            self.gone[letter] = answer["code"]
+            del self.clients[letter]
+            self.side.beliefs.pop((self.group, letter), None)
+        elif answer == "closed" or answer["code"] in GONE:
             client.phase, client.owned, client.label = Phase.OUT, frozenset(), ""
         elif answer["code"] == 79:
             client.phase, client.label = Phase.PENDING, answer["member"]
@@ -211,7 +219,10 @@ class Crowd:
 def arrive(side: Side, step: Arrive) -> Plain:
     """The client is one of the crowd."""
     crowd = side.crowds.setdefault(step.group, Crowd(side, step.group))
-    crowd.clients[step.member] = Client(step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version)
+    client = Client(step.member, step.version, step.instance, step.topics, step.is_eager, step.blob_version)
+    crowd.clients[step.member] = client
+    if step.member_id and (belief := side.beliefs.pop((step.group, step.member_id), None)) is not None:
+        client.first_id, client.owned = belief.member_id, belief.owned
     return "here"
 
 
@@ -226,6 +237,12 @@ def knock(side: Side, step: Knock) -> None:
 def rest(side: Side, step: Rest) -> Plain:
     """Where the group came to rest."""
     return side.crowds.setdefault(step.group, Crowd(side, step.group)).rest()
+
+
+def subscription(topics: tuple[str, ...], owned: frozenset[Place] = frozenset(), version: int = 3) -> bytes:
+    """A subscription as Java's clients write it."""
+    parts = tuple(TopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(owned).items())
+    return encode(ConsumerProtocolSubscription(topics=topics, owned_partitions=parts), version)
 
 
 def assignment(places: frozenset[Place]) -> bytes:

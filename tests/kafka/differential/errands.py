@@ -1,6 +1,8 @@
 """What else a script may have next: commits, fetches and deletions, descriptions and lists, and changes of topics."""
 
-from tests.kafka.differential.author import POOL, Author
+from typing import TypeVar
+
+from tests.kafka.differential.author import NAMED_TWICE, POOL, Author
 from tests.kafka.differential.steps import (
     NOWHERE,
     Commit,
@@ -15,6 +17,8 @@ from tests.kafka.differential.steps import (
     Offset,
     Step,
 )
+
+Name = TypeVar("Name")
 
 
 def places(author: Author) -> list[tuple[str, int]]:
@@ -39,15 +43,18 @@ def commit(author: Author) -> Step | None:
     held = sorted(belief.told)
     chosen = rng.sample(held, min(len(held), 3)) if held and rng.random() < 0.7 else places(author)
     epoch = rng.choice((belief.epoch, belief.epoch, belief.epoch, belief.epoch - 1, belief.epoch - 1, belief.epoch + 1, -1))
-    offsets = tuple(Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0))) for topic, index in chosen)
+    offsets = tuple(
+        Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0))) for topic, index in again(author, chosen)
+    )
     version = rng.choice((2, 5, 8, 9, 9, 9, 10, 10))
     instance = actor.instance if version >= 7 and rng.random() < 0.8 else None
-    return Commit(author.group, actor.letter, epoch, distinct(offsets), version, instance)
+    return Commit(author.group, actor.letter, epoch, offsets, version, instance)
 
 
-def distinct(offsets: tuple[Offset, ...]) -> tuple[Offset, ...]:
-    """One offset for each partition."""
-    return tuple({(each.topic, each.partition): each for each in offsets}.values())
+def again(author: Author, named: list[Name]) -> list[Name]:
+    """What a request names, each once; now and then one of them comes again."""
+    once = list(dict.fromkeys(named))
+    return [*once, author.rng.choice(once)] if once and author.rng.random() < NAMED_TWICE else once
 
 
 def stray_commit(author: Author) -> Step | None:
@@ -55,13 +62,14 @@ def stray_commit(author: Author) -> Step | None:
     rng = author.rng
     version = rng.choice((2, 4, 6, 8, 9, 10))
     offsets = tuple(
-        Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0, 5))) for topic, index in places(author)
+        Offset(topic, index, rng.randrange(100), note_length(author), rng.choice((-1, 0, 5)))
+        for topic, index in again(author, places(author))
     )
     return Commit(
         rng.choice((author.group, author.simple, author.simple, author.nobody, "")) if rng.random() < 0.9 else author.group,
         rng.choice(("", "", "ghost")),
         rng.choice((-1, -1, 0, 3)),
-        distinct(offsets),
+        offsets,
         version,
         rng.choice((None, None, "i-ghost")) if version >= 7 else None,
         rng.choice((-1, 60_000)) if version < 5 else -1,
@@ -84,7 +92,7 @@ def fetch(author: Author) -> Step | None:
         by_topic: dict[str, list[int]] = {}
         for name, index in places(author):
             by_topic.setdefault(name, []).append(index)
-        wanted = tuple((name, tuple(dict.fromkeys(indexes))) for name, indexes in by_topic.items())
+        wanted = tuple((name, tuple(again(author, indexes))) for name, indexes in by_topic.items())
     return Fetch(group, letter, epoch, wanted, version, version >= 7 and rng.random() < 0.3)
 
 
@@ -94,13 +102,13 @@ def forget(author: Author) -> Step | None:
     by_topic: dict[str, list[int]] = {}
     for name, index in places(author):
         by_topic.setdefault(name, []).append(index)
-    return Forget(group, tuple((name, tuple(dict.fromkeys(indexes))) for name, indexes in by_topic.items()))
+    return Forget(group, tuple((name, tuple(again(author, indexes))) for name, indexes in by_topic.items()))
 
 
 def describe(author: Author) -> Step | None:
     """Groups described, in both versions."""
     groups = author.rng.sample((author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2, 4)))
-    return Describe(tuple(groups), author.rng.choice((0, 1)), author.rng.random() < 0.3)
+    return Describe(tuple(again(author, groups)), author.rng.choice((0, 1)), author.rng.random() < 0.3)
 
 
 def list_all(author: Author) -> Step | None:
@@ -115,7 +123,7 @@ def list_all(author: Author) -> Step | None:
 def delete(author: Author) -> Step | None:
     """Groups deleted."""
     groups = author.rng.sample((author.group, author.simple, author.nobody, ""), author.rng.choice((1, 2)))
-    return DeleteGroups(tuple(groups), author.rng.choice((0, 1, 2)))
+    return DeleteGroups(tuple(again(author, groups)), author.rng.choice((0, 1, 2)))
 
 
 def change_topics(author: Author) -> Step | None:

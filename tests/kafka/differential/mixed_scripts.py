@@ -43,6 +43,8 @@ class MixedAuthor:
         """Whether nobody has made a target since the epoch grew."""
         self.changes = 0
         """How many have come or gone since then."""
+        self.must_rest = False
+        """Whether somebody has come and gone at once: the targets of two epochs leave open who has what to give up."""
         self.is_steady = True
         """Whether how much moved until it was at rest says something: who leads a classic group moves what it likes, and a target
         that is overtaken by another one is reached on many ways."""
@@ -52,7 +54,7 @@ class MixedAuthor:
 
     def next_step(self) -> Step:
         """The step after those that the author has noted."""
-        if not self.is_at_rest and self.rng.random() < 0.5:
+        if self.must_rest or (not self.is_at_rest and self.rng.random() < 0.5):
             return Rest(self.group)
         table = CHANGES + PROBES
         weights = [weight for weight, _ in table]
@@ -66,7 +68,9 @@ class MixedAuthor:
         self.seen |= {said["code"] for said in (answer, *late.values()) if isinstance(said, dict) and "code" in said}
         if isinstance(step, Rest):
             self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
-            self.is_at_rest, self.changes, self.kinds = True, 0, {self.kind}
+            self.is_at_rest, self.changes, self.kinds, self.must_rest = True, 0, {self.kind}, False
+        elif isinstance(step, Join) and step.rebalance_ms < 0:
+            self.is_at_rest, self.changes, self.must_rest = False, self.changes + 2, True
         elif isinstance(step, Arrive | Knock | Leave | Join) or (isinstance(step, Beat) and answer["code"] == 0):
             self.is_at_rest = False
             self.changes += 1
@@ -91,14 +95,20 @@ class MixedAuthor:
             said = {name: answer[name] for name in ("code", "has message", "epoch")}
             takes_a_place = self.kind == "classic" and step.epoch == 0 and step.instance is not None
             return {UPGRADED: said} if takes_a_place else said
+        if isinstance(step, Rest) and GROUP_MAX_SIZE_REACHED in answer["gone"].values():
+            group = FULL if self.kind == "consumer" and not answer["epochs"] else TURNED_AWAY
+            return {group: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and GROUP_ID_NOT_FOUND in answer["gone"].values():
             return {SUCCEEDED: {name: said for name, said in answer.items() if name != "moved"}}
+        if isinstance(step, Rest) and self.kind == "consumer" and answer["generations"] and not answer["epochs"]:
+            return {UNTOLD: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and not self.is_steady:
             return {name: said for name, said in answer.items() if name != "moved"}
         if isinstance(step, Pulse | Sync) and self.is_assigning:
             return {UNTARGETED: answer["code"]}
         if isinstance(step, Join | Knock):
-            return {name: answer[name] for name in ("code", "generation", "type", "protocol")}
+            told = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
+            return {name: answer[name] for name in ("code", "generation", "type", "protocol", *told)}
         if isinstance(step, Sync):
             return {name: answer[name] for name in ("code", "type", "protocol")}
         if isinstance(step, Describe | DescribeClassic):
@@ -145,8 +155,11 @@ class MixedAuthor:
 UPGRADED = "upgraded by who takes a place"
 UNTARGETED = "before anybody has made a target"
 SUCCEEDED = "made classic by who takes the last place"
+UNTOLD = "a consumer group of classic members alone"
+TURNED_AWAY = "with one member too many"
+FULL = "with one member too many, and nobody left who speaks the consumer protocol"
 """What an answer is called when a group has changed its kind as a place its member, or has yet to make a target."""
-GROUP_ID_NOT_FOUND = 69
+GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED = 69, 79, 81
 LOOSE = ("assignment", "target", "metadata")
 
 
@@ -198,6 +211,17 @@ def take_modern_place(author: MixedAuthor) -> Step | None:
     return arrive(author, instance=author.rng.choice(static), version=9) if static else None
 
 
+def go_on_as_classic(author: MixedAuthor) -> Step | None:
+    """A member of the consumer protocol goes on in the classic one, under its own id."""
+    moderns = author.moderns()
+    letters = [letter for letter in sorted(moderns) if letter not in (CONVERT, STRANGER)]
+    if not letters:
+        return None
+    letter = author.rng.choice(letters)
+    said = {"member_id": letter, "instance": moderns[letter].instance}
+    return arrive(author, version=9, **said)
+
+
 def leave_classic(author: MixedAuthor) -> Step | None:
     """A classic client goes."""
     clients = author.clients()
@@ -206,7 +230,8 @@ def leave_classic(author: MixedAuthor) -> Step | None:
     client = author.rng.choice(clients)
     version = max(min(client.version, 5), 3)
     ways = [(client.label, client.instance), (client.label, None), ("", client.instance)]
-    return Leave(author.group, (author.rng.choice(ways if client.instance else ways[:2]),), version)
+    way = author.rng.choice(ways if client.instance else ways[:2])
+    return Leave(author.group, (way,) * author.rng.choice((1, 1, 1, 2)), version)
 
 
 def leave_modern(author: MixedAuthor) -> Step | None:
@@ -221,8 +246,8 @@ def leave_modern(author: MixedAuthor) -> Step | None:
 def knock(author: MixedAuthor) -> Step | None:
     """A classic client joins again by itself; in a classic group it waits for the others."""
     clients = [client for client in author.clients() if client.phase is Phase.STABLE]
-    if not clients:
-        return None
+    if not clients or (author.kind == "consumer" and author.changes > 1):
+        return None  # between two targets it depends on who has what whether a member has to give something up
     client = author.rng.choice(clients)
     return Knock(author.group, client.letter, author.rng.choice([each for each in (1, 2, 3) if each != client.blob_version]))
 
@@ -278,9 +303,18 @@ def probe_join(author: MixedAuthor) -> Step | None:
         {"protocols": (("range", b"\0"),)} if author.kind == "consumer" else {"kind": ""},
         {"member_id": "ghost", "instance": "i-nobody"},
         {"member_id": "ghost", "instance": client.instance or "i-nobody"},
+        {"member_id": "ghost", "instance": client.instance or "i-nobody", "session_ms": 1},
+        {"member_id": "ghost", "instance": client.instance or "i-nobody", "kind": "other"},
         {"session_ms": 1},
         {"version": 9} if author.kind == "consumer" else {"kind": "other"},  # a classic group would wait for who got an id
     ]
+    if author.kind == "consumer":
+        wrong += [
+            {"member_id": "ghost", "instance": name, "protocols": (("range", b"\0"),)}
+            for name in (client.instance, "i-nobody")
+            if name
+        ]
+        wrong += [{"version": 9, "member_id": "hasty", "rebalance_ms": -1}] if author.count() < MOST else []
     return Join(author.group, STRANGER, **{"protocols": good, "version": 9, "member_id": "", "instance": None} | rng.choice(wrong))
 
 
@@ -333,6 +367,7 @@ CHANGES: Table = [
     (10, come_modern),
     (4, take_classic_place),
     (4, take_modern_place),
+    (4, go_on_as_classic),
     (6, leave_classic),
     (8, leave_modern),
     (4, knock),

@@ -1,6 +1,6 @@
 """Parts of answers as plain values, in which the ids that a broker invented are the names of the script."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 Place = tuple[str, int]
@@ -21,6 +21,16 @@ class Names(Protocol):
     def places(self, parts: Any) -> frozenset[Place]:
         """The partitions in a part of a message."""
         ...
+
+
+def gathered(said: Iterable[tuple[str, Plain]]) -> dict[str, Plain]:
+    """All that was said of each name; what is said of one that was named twice stands under it "again"."""
+    found: dict[str, Plain] = {}
+    for name, each in said:
+        while name in found:
+            name = f"{name} again"
+        found[name] = each
+    return found
 
 
 def grouped(places: Any) -> dict[str, tuple[int, ...]]:

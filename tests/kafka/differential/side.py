@@ -19,7 +19,7 @@ from apportion.wire.messages import (
 )
 from tests.kafka.differential import classic_side, classic_steps, crowd, steps, stored
 from tests.kafka.differential.lines import Line
-from tests.kafka.differential.shown import Place, Plain, described, grouped
+from tests.kafka.differential.shown import Place, Plain, described, gathered, grouped
 from tests.kafka.differential.steps import Step
 from tests.kafka.differential.topics import SHARDS, drop, grow, make
 
@@ -191,10 +191,12 @@ def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
         steps.PART: frozenset(sorted(belief.told)[1:]),
         steps.EMPTY: frozenset(),
         steps.GREEDY: belief.told | _of_others(side, step),
+        steps.TWICE: belief.told,
         steps.STRANGE: belief.told | {(steps.NOWHERE, 0)},
     }[step.owned]
-    return tuple(
-        consumer_group_heartbeat.TopicPartitions(topic_id=side.topic_id(name), partitions=indexes)
+    times = 2 if step.owned == steps.TWICE else 1
+    return times * tuple(
+        consumer_group_heartbeat.TopicPartitions(topic_id=side.topic_id(name), partitions=times * indexes)
         for name, indexes in grouped(places).items()
     )
 
@@ -240,7 +242,7 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
         if step.epoch == 0:
             belief = Belief(member_id if member_id else answer.member_id, instance=step.instance)
         belief.epoch = answer.member_epoch
-        if step.owned == steps.TOLD:
+        if step.owned in (steps.TOLD, steps.TWICE):
             belief.owned = belief.told
         if assignment is not None:
             belief.told = assignment
@@ -276,7 +278,7 @@ def _list(side: Side, step: steps.ListGroups) -> Plain:
 
 def _delete(side: Side, step: steps.DeleteGroups) -> Plain:
     answer = side.call(delete_groups.DeleteGroupsRequest(groups_names=step.groups), step.version)
-    return {result.group_id: result.error_code for result in answer.results}
+    return gathered((result.group_id, result.error_code) for result in answer.results)
 
 
 def _settle(side: Side, step: steps.Settle) -> Plain:

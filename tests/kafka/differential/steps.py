@@ -7,6 +7,7 @@ it other partitions. `Side` makes a step the request for one broker.
 from dataclasses import dataclass, fields
 
 TOLD = "told"  # exactly what the broker said last: everything was adopted, and revocations are acknowledged
+TWICE = "twice"  # the same, every topic twice and every partition twice in each
 HELD = "held"  # what the member had before: nothing is acknowledged
 PART = "part"  # less than it was told
 EMPTY = "empty"  # nothing

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from apportion.wire.messages import offset_commit, offset_delete, offset_fetch
 from tests.kafka.differential import steps
-from tests.kafka.differential.shown import Plain, offsets
+from tests.kafka.differential.shown import Plain, gathered, offsets
 
 if TYPE_CHECKING:
     from tests.kafka.differential.side import Side
@@ -50,11 +50,11 @@ def commit(side: Side, step: steps.Commit) -> Plain:
         step.version,
     )
     by_id = step.version >= 10
-    return {
-        f"{side.topic_name(topic.topic_id) if by_id else topic.name}-{each.partition_index}": each.error_code
+    return gathered(
+        (f"{side.topic_name(topic.topic_id) if by_id else topic.name}-{each.partition_index}", each.error_code)
         for topic in answer.topics
         for each in topic.partitions
-    }
+    )
 
 
 def fetch(side: Side, step: steps.Fetch) -> Plain:
@@ -66,7 +66,7 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
             topics = tuple(offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=each) for name, each in wanted)
         request = offset_fetch.OffsetFetchRequest(group_id=step.group, topics=topics, require_stable=step.stable)
         answer = side.call(request, step.version)
-        return {"code": answer.error_code, "offsets": dict(offsets(side, answer.topics, step.version))}
+        return {"code": answer.error_code, "offsets": gathered(offsets(side, answer.topics, step.version))}
     of_topics = None
     if wanted is not None:
         of_topics = tuple(
@@ -80,7 +80,7 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
         topics=of_topics,
     )
     (found,) = side.call(offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version).groups
-    return {"code": found.error_code, "offsets": dict(offsets(side, found.topics, step.version))}
+    return {"code": found.error_code, "offsets": gathered(offsets(side, found.topics, step.version))}
 
 
 def forget(side: Side, step: steps.Forget) -> Plain:
@@ -92,5 +92,7 @@ def forget(side: Side, step: steps.Forget) -> Plain:
         for name, indexes in step.partitions
     )
     answer = side.call(offset_delete.OffsetDeleteRequest(group_id=step.group, topics=topics), 0)
-    codes = {f"{topic.name}-{each.partition_index}": each.error_code for topic in answer.topics for each in topic.partitions}
+    codes = gathered(
+        (f"{topic.name}-{each.partition_index}", each.error_code) for topic in answer.topics for each in topic.partitions
+    )
     return {"code": answer.error_code, "partitions": codes}

@@ -1,6 +1,6 @@
 """Requests that are wrong, and a few right ones. The topic `good` stands by: three partitions, two records in the first.
 
-A case is a name, a version and a function of `good`'s id that makes the request.
+A case is a name, a version and a function of `good`'s id (or that of another topic) that makes the request.
 """
 
 import struct
@@ -50,6 +50,7 @@ class Case(NamedTuple):
     name: str
     version: int
     request: Callable[[bytes], Any]
+    topic: str = GOOD
 
 
 def batch(count: int = 1, **facts: Any) -> bytes:

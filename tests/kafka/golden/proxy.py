@@ -3,9 +3,11 @@
 import socket
 import struct
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,20 @@ class Exchange:
     response: bytes
 
 
+class Asked(NamedTuple):
+    """A request that was passed on, without its 4-byte length, and when (by the wall clock)."""
+
+    client: str
+    at_s: float
+    frame: bytes
+
+
 @dataclass
 class RecordingProxy:
-    """Listens on `port` and stands before `upstream_port`; every exchange is in `exchanges`, under the name in `client`."""
+    """Listens on `port` and stands before `upstream_port`; every exchange is in `exchanges`, under the name in `client`.
+
+    A connection that the broker does not take is closed, and what it has not answered when a connection ends goes to `unanswered`.
+    """
 
     upstream_port: int
     port: int
@@ -33,25 +46,43 @@ class RecordingProxy:
         listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
+    def answered(self, asked: Asked, response: bytes) -> None:
+        """Keep one exchange."""
+        self.exchanges.append(Exchange(asked.client, *struct.unpack_from(">hh", asked.frame), asked.frame, response))
+
+    def unanswered(self, asked: Asked) -> None:
+        """Drop a request whose connection ended before its answer."""
+
     def _accept(self, listener: socket.socket) -> None:
         while True:
             near, _ = listener.accept()
-            far = socket.create_connection(("127.0.0.1", self.upstream_port))
-            waiting: deque[tuple[str, bytes]] = deque()
-            threading.Thread(target=self._requests, args=(near, far, waiting), daemon=True).start()
-            threading.Thread(target=self._responses, args=(far, near, waiting), daemon=True).start()
+            try:
+                far = socket.create_connection(("127.0.0.1", self.upstream_port))
+            except OSError:  # the broker is not there
+                near.close()
+                continue
+            waiting: deque[Asked] = deque()
+            responses = threading.Thread(target=self._responses, args=(far, near, waiting), daemon=True)
+            responses.start()
+            threading.Thread(target=self._requests, args=(near, far, waiting, responses), daemon=True).start()
 
-    def _requests(self, near: socket.socket, far: socket.socket, waiting: deque[tuple[str, bytes]]) -> None:
-        for frame in frames(near):
-            waiting.append((self.client, frame))  # nobody here produces with acks=0, so each gets an answer
-            far.sendall(struct.pack(">i", len(frame)) + frame)
+    def _requests(self, near: socket.socket, far: socket.socket, waiting: deque[Asked], responses: threading.Thread) -> None:
+        with suppress(OSError):
+            for frame in frames(near):
+                waiting.append(Asked(self.client, time.time(), frame))  # nobody here produces with acks=0, so each gets an answer
+                far.sendall(struct.pack(">i", len(frame)) + frame)
         hang_up(far)
+        responses.join()
+        for asked in waiting:
+            self.unanswered(asked)
+        near.close()
+        far.close()
 
-    def _responses(self, far: socket.socket, near: socket.socket, waiting: deque[tuple[str, bytes]]) -> None:
+    def _responses(self, far: socket.socket, near: socket.socket, waiting: deque[Asked]) -> None:
         for frame in frames(far):
-            client, request = waiting.popleft()
-            assert request[4:8] == frame[:4], "responses come in the order of their requests"
-            self.exchanges.append(Exchange(client, *struct.unpack_from(">hh", request), request, frame))
+            asked = waiting.popleft()
+            assert asked.frame[4:8] == frame[:4], "responses come in the order of their requests"
+            self.answered(asked, frame)
             with suppress(OSError):
                 near.sendall(struct.pack(">i", len(frame)) + frame)
         hang_up(near)

@@ -31,7 +31,7 @@ def joined(
         generation_id=live.generation,
         protocol_type=live.protocol_type,
         protocol_name=live.protocol,
-        leader=led_by or live.leader or "",
+        leader=(live.leader or "") if led_by is None else led_by,
         skip_assignment=skips_assignment,
         member_id=member.member_id,
         members=members,

@@ -39,6 +39,12 @@ def forget_pending(turn: Turn, group: ClassicGroup, member_id: str) -> None:
     group.live.pending_joins.pop(member_id, None)
 
 
+def restore(turn: Turn, group: ClassicGroup) -> None:
+    """Revive the group after a start; generations later than the saved one may have died with the broker."""
+    revive(turn, group)
+    group.live.is_restored = True
+
+
 def revive(turn: Turn, group: ClassicGroup) -> None:
     """The group stands where its log left it: every member has a whole session, and too many of them must join again."""
     group.revive()

@@ -11,7 +11,8 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatRespons
 def heartbeat(turn: Turn, ask: Ask[HeartbeatRequest]) -> None:
     """The member lives, and knows whether its group rebalances.
 
-    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
+    REBALANCE_IN_PROGRESS.
     """
     body = ask.body
     group = group_of(turn, body.group_id)

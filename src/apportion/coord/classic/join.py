@@ -121,14 +121,24 @@ def turn_away(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> No
 def enter(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> None:
     """Somebody without an id is told one, or is in; as a static member it may have a place already."""
     instance_id = ask.body.group_instance_id
-    member_id = new_member_id(prefix(ask), ask.fresh)
     seated = None if instance_id is None else group.live.instances.get(instance_id)
     if seated is not None:
-        take_over(turn, group, group.live.members[seated], newcomer(ask, member_id), ask)
-    elif instance_id is None and ask.version >= 4:
+        succeed(turn, group, seated, ask)
+        return
+    member_id = new_member_id(prefix(ask), ask.fresh)
+    if instance_id is None and ask.version >= 4:
         hand_out(turn, group, member_id, ask)
     else:
         add(turn, group, newcomer(ask, member_id), ask)
+
+
+def succeed(turn: Turn, group: ClassicGroup, seated: str, ask: Ask[JoinGroupRequest]) -> None:
+    """Give the joiner the place of the static member `seated`, however full the group is.
+
+    The joiner has a new id, or the same one where it comes back from the consumer protocol.
+    """
+    member_id = ask.body.member_id or new_member_id(prefix(ask), ask.fresh)
+    take_over(turn, group, group.live.members[seated], newcomer(ask, member_id), ask)
 
 
 def hand_out(turn: Turn, group: ClassicGroup, member_id: str, ask: Ask[JoinGroupRequest]) -> None:
@@ -168,7 +178,7 @@ def come_back(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> No
         turn.reply(ask.ticket, joined(live, member, roll(live) if live.leader == member.member_id else ()))
         return
     live.say(member, protocols)
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(body)
+    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
     park(turn, group, member, ask)
     rebalance.prepare_or_complete(turn, group)
 
@@ -182,7 +192,8 @@ def take_over(turn: Turn, group: ClassicGroup, old: Member, new: Member, ask: As
     """A static member that starts again has its place under a new id, and whoever has the old id is fenced (KIP-345).
 
     A stable group whose choice of protocol stays the same goes on as it is. From version 9 on the leader is told that it leads and
-    that it shall not assign (KIP-814); an older one is told of its own past, so that it follows nobody and assigns nothing.
+    that it shall not assign (KIP-814); an older one is told of its own past, so that it follows nobody and assigns nothing. Where
+    the id is the same there is no such past, and the older one is told of no leader.
     """
     live = group.live
     led_by = live.leader
@@ -203,7 +214,7 @@ def returned(group: ClassicGroup, member: Member, led_by: str | None, version: i
     """The generation that goes on, as the static member hears of it that came back. led_by: the leader when it came."""
     live = group.live
     if version < 9:
-        return joined(live, member, led_by=led_by)
+        return joined(live, member, led_by="" if led_by == member.member_id else led_by)
     leads = live.leader == member.member_id
     return joined(live, member, roll(live) if leads else (), skips_assignment=leads)
 
@@ -217,15 +228,18 @@ def park(turn: Turn, group: ClassicGroup, member: Member, ask: Ask[JoinGroupRequ
 def newcomer(ask: Ask[JoinGroupRequest], member_id: str) -> Member:
     """A member as it describes itself, which no group knows yet."""
     member = Member(member_id, ask.body.group_instance_id, ask.caller, ask.body.protocol_type)
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask.body)
+    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
     member.protocols = spoken(ask.body)
     return member
 
 
-def timeouts_ms(body: JoinGroupRequest) -> tuple[int, int]:
-    """Session and rebalance timeout; version 0 knows only the first."""
-    session_ms = body.session_timeout_ms
-    return session_ms, session_ms if body.rebalance_timeout_ms < 0 else body.rebalance_timeout_ms
+def timeouts_ms(ask: Ask[JoinGroupRequest]) -> tuple[int, int]:
+    """Return the session and the rebalance timeout; version 0 knows only the first.
+
+    A negative rebalance timeout is over at once, as in Kafka.
+    """
+    session_ms = ask.body.session_timeout_ms
+    return session_ms, session_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
 
 
 def spoken(body: JoinGroupRequest) -> Protocols:

@@ -4,6 +4,11 @@ A group goes round in the circle of `NEXT`: somebody comes, leaves or changes it
 leader works (Completing), the leader has brought the assignment (Stable). A generation that nobody brought an assignment for is
 never saved, as in Kafka: after a crash the group stands where its last assignment left it. Counters beside the members answer the
 questions of one join without looking at the other members.
+
+So after a crash members may speak of generations that are gone. Nobody was given anything in those: a member of the saved
+generation holds what that gave it, and is told to join again. Kafka, once it has loaded its groups, tells it ILLEGAL_GENERATION,
+at which clients give up what they hold without a commit. They seldom hear that there, because a broker that has just started is not
+yet their coordinator (NOT_COORDINATOR), and so they join by themselves; this broker coordinates as soon as it listens.
 """
 
 from __future__ import annotations
@@ -104,6 +109,7 @@ class Live:
         "generation",
         "initial_wait_ms",
         "instances",
+        "is_restored",
         "leader",
         "members",
         "newcomers",
@@ -125,6 +131,7 @@ class Live:
         self.came_from = State.DEAD
         self.since_ms = -1  # the wall time of the last change of state
         self.generation = 0
+        self.is_restored = False  # the generation was read from the log, and later ones may have died unsaved
         self.stays_because = ""  # why a consumer could not join, as the process's log was told last
         self.protocol_type = ""  # "" until a first member has one
         self.protocol: str | None = None
@@ -199,6 +206,7 @@ class Live:
     def begin(self) -> None:
         """The members are a new generation, in the protocol that was chosen."""
         self.generation += 1
+        self.is_restored = False
         self.listen()
 
     def listen(self) -> None:
@@ -277,7 +285,7 @@ class ClassicGroup:
     def check_commit(self, claim: CommitClaim) -> None:
         """Refuses a commit that the claimant may not make.
 
-        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`, REBALANCE_IN_PROGRESS.
         """
         live = self.live
         if claim.epoch < 0 and live.state is State.EMPTY:
@@ -321,7 +329,12 @@ class ClassicGroup:
         return member
 
     def check_generation(self, generation: int) -> None:
-        """Refuses who speaks of another generation. Errors: ILLEGAL_GENERATION."""
+        """Refuse a member that speaks of another generation; the caller has checked that it is a member.
+
+        Errors: REBALANCE_IN_PROGRESS for a generation that a crash took before its assignment was saved, else ILLEGAL_GENERATION.
+        """
+        if self.live.is_restored and generation > self.live.generation:
+            raise Refused(Code.REBALANCE_IN_PROGRESS, f"Generation {generation} had no assignment when the broker ended.")
         if generation != self.live.generation:
             raise Refused(Code.ILLEGAL_GENERATION, f"Group {self.group_id} is at generation {self.live.generation}.")
 

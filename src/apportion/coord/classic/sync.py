@@ -16,7 +16,7 @@ def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
     """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, INVALID_GROUP_ID,
-    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
     body = ask.body
     if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):

@@ -1,5 +1,7 @@
 """ApiVersions, Metadata, DescribeCluster, FindCoordinator: what this broker is and where things live. Everything lives here."""
 
+import re
+
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
@@ -7,6 +9,7 @@ from apportion.node.partitions import LEADER_EPOCH
 from apportion.topics import NO_TOPIC_ID, Topic, is_topic_name
 from apportion.wire.messages.api_versions import (
     ApiVersionsRequest,
+    ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
@@ -28,11 +31,21 @@ CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise with the cluster
 NOT_ASKED = -(2**31)
 BROKERS, CONTROLLERS = 1, 2  # what DescribeCluster may ask for
 BY_ID_SINCE = 12  # the first version of Metadata that may ask by topic id, though 10 has the field
+SOFTWARE_SINCE = 3  # the first version of ApiVersions in which a client says what it is
+SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # what Kafka takes for its name, and for its version
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
 def api_versions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
-    """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke."""
+    """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke.
+
+    Errors: INVALID_REQUEST, and nothing else is said, for software whose name or version is no word (KIP-511).
+    """
+    request: ApiVersionsRequest = ask.request
+    if ask.version >= SOFTWARE_SINCE and not all(
+        SOFTWARE.fullmatch(said) for said in (request.client_software_name, request.client_software_version)
+    ):
+        return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
     features = FEATURES.items()
     return Answer(
         versions(
@@ -60,12 +73,13 @@ def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
         distinct = {
             (wanted.name, wanted.topic_id): wanted for wanted in request.topics
         }  # or a short request has no end of an answer
-        topics = tuple(
+        described = [
             MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
             if ask.version < BY_ID_SINCE and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
             else _asked_for(broker, wanted, operations, ask.fresh if may_create else None)
             for wanted in distinct.values()
-        )
+        ]
+        topics = tuple({(each.name, each.topic_id): each for each in described}.values())  # one may be named, and asked for by id
     host, port = broker.address
     return Answer(
         MetadataResponse(

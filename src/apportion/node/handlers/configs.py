@@ -43,7 +43,7 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> DescribeCon
         configs=tuple(
             DescribeConfigsResourceResult(
                 name=each.name,
-                value=each.value,
+                value=each.value if resource.resource_type == TOPIC else each.value or None,
                 config_source=each.source,
                 config_type=config_type(each.name) if resource.resource_type == TOPIC else UNKNOWN_TYPE,
                 read_only=True,

@@ -62,7 +62,8 @@ class Errand:
         partition = self._broker.partition_or_none(name, index)
         if partition is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
-        if not registry.may_lose_records(name):
+        rules = registry.rules_of(partition.topic)
+        if rules.is_compacted and not rules.is_deleted:
             raise Refused(Code.POLICY_VIOLATION, f"the cleanup.policy of {name} does not delete")
         return partition
 

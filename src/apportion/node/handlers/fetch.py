@@ -4,6 +4,8 @@ Versions: 4-12 name topics, 13-18 give ids. 7+ could have sessions: session id 0
 everything each time. Isolation levels read alike: without transactions the last stable offset is the high watermark.
 """
 
+from collections.abc import Iterable
+
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
@@ -50,9 +52,9 @@ class Haul:
         self.failed = False
         places = []
         topics = []
-        for topic in request.topics:
+        for topic, asked in _once(request.topics):
             partitions = []
-            for wanted in topic.partitions:
+            for wanted in asked:
                 partition = self._found(topic, wanted)
                 if partition is not None:
                     places.append((partition.topic.id, partition.index))
@@ -109,6 +111,15 @@ class Haul:
             aborted_transactions=None,
             records=NOTHING,
         )
+
+
+def _once(topics: Iterable[FetchTopic]) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
+    """Every topic with each of its partitions once, in the order of their first mention. As in Kafka the last mention counts."""
+    asked: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
+    for topic in topics:
+        _, partitions = asked.setdefault((topic.topic, topic.topic_id), (topic, {}))
+        partitions.update((each.partition, each) for each in topic.partitions)
+    return ((topic, partitions.values()) for topic, partitions in asked.values())
 
 
 HANDLERS: dict[type, Handler] = {FetchRequest: fetch}

@@ -32,24 +32,31 @@ NOWHERE = (-1, -1, -1)  # offset, timestamp, leader epoch
 def list_offsets(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     """The offset that each partition has at the time asked for, among those that consumers may see."""
     request: ListOffsetsRequest = ask.request
+    by_topic: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            by_topic.setdefault(topic.name, {}).setdefault(wanted.partition_index, []).append(wanted)
     return Answer(
         ListOffsetsResponse(
             topics=tuple(
                 ListOffsetsTopicResponse(
-                    name=topic.name,
+                    name=name,
                     partitions=tuple(
-                        _listed(broker.partition_or_none(topic.name, wanted.partition_index), wanted, ask.version)
-                        for wanted in topic.partitions
+                        _listed(broker.partition_or_none(name, index), mentions, ask.version) for index, mentions in asked.items()
                     ),
                 )
-                for topic in request.topics
+                for name, asked in by_topic.items()
             )
         )
     )
 
 
-def _listed(partition: Partition | None, wanted: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+def _listed(partition: Partition | None, mentions: list[ListOffsetsPartition], version: int) -> ListOffsetsPartitionResponse:
+    """The answer for one partition; a request that names it twice is told once that this is wrong."""
+    wanted = mentions[0]
     try:
+        if len(mentions) > 1:
+            raise Refused(Code.INVALID_REQUEST, "the request names this partition twice")
         offset, timestamp_ms, epoch = _offset(_known(partition, wanted.current_leader_epoch), wanted.timestamp, version)
     except Refused as refused:
         return ListOffsetsPartitionResponse(

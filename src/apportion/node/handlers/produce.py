@@ -1,16 +1,21 @@
-"""Produce: one batch a partition, checked by its header and stored as it came; the answer waits until it is on the disk.
+"""Produce: one batch a partition, checked by its header and by its topic's settings; the answer waits until it is on the disk.
 
 Versions: 3-12 name topics, 13 gives ids. 0-2 are advertised, as Kafka 4 does for old clients' sake, and refused.
 """
 
+from collections.abc import Iterable
+
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.intake import Allowance, RecordFault, RecordsRefused, admit
 from apportion.node.partitions import Partition
+from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
 from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, Contradiction, check_batch
 from apportion.wire.compression import ZSTD
 from apportion.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -47,19 +52,22 @@ def produce(broker: Broker, ask: Arrived, now: Instant) -> Answer:
 class Intake:
     """One produce request on its way into the logs; `mark` is when all of it is durable."""
 
-    __slots__ = ("_broker", "_now", "_request", "_version", "mark")
+    __slots__ = ("_allowance", "_broker", "_now", "_request", "_version", "mark")
 
     def __init__(self, broker: Broker, ask: Arrived, now: Instant) -> None:
         self._broker = broker
         self._request: ProduceRequest = ask.request
         self._version = ask.version
         self._now = now
+        self._allowance = Allowance()
         self.mark = 0
 
     def store(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """The answer for one partition, after its batch was stored or refused."""
         try:
             return self._stored(self._partition(topic, data.index), data)
+        except RecordsRefused as refused:
+            return _refused(data.index, refused.code, refused.why, refused.faults)
         except Refused as refused:
             return _refused(data.index, refused.code, refused.why)
         except DiskError as error:
@@ -86,21 +94,30 @@ class Intake:
         if data.records is None or len(data.records) < HEADER_BYTES:
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
         view = memoryview(data.records)
-        header = self._checked(partition, view)
+        rules = self._broker.registry.rules_of(partition.topic)
+        header = self._checked(rules, view)
+        stored = admit(view, header, rules, now_ms=self._now.wall_ms, allowance=self._allowance)
         repeated = partition.producers.repeated(header)
-        base_offset = partition.append(bytearray(view), header, self._now.wall_ms) if repeated is None else repeated.base_offset
+        if repeated is None:
+            base_offset = partition.append(stored.batch, stored.header, self._now.wall_ms)
+            append_ms = stored.header.max_timestamp_ms
+        else:
+            base_offset, append_ms = repeated.base_offset, repeated.timestamp_ms
         self.mark = max(self.mark, partition.mark)
         return PartitionProduceResponse(
-            index=data.index, base_offset=base_offset, log_append_time_ms=-1, log_start_offset=partition.start_offset
+            index=data.index,
+            base_offset=base_offset,
+            log_append_time_ms=append_ms if rules.is_append_time else -1,
+            log_start_offset=partition.start_offset,
         )
 
-    def _checked(self, partition: Partition, view: memoryview) -> BatchHeader:
+    def _checked(self, rules: TopicRules, view: memoryview) -> BatchHeader:
         """The header of the one batch in `view`. Refused for whatever Kafka refuses to store."""
         if view[16] < 2:
             raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")
         if len(view) != int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES > HEADER_BYTES:
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
-        most = self._broker.registry.max_message_bytes(partition.topic.name)
+        most = rules.max_message_bytes
         if len(view) > most:
             raise Refused(Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed")
         try:
@@ -123,13 +140,13 @@ class Intake:
             raise Refused(Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch")
         if header.compression == ZSTD and self._version < ZSTD_SINCE:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
-        latest_ms = self._now.wall_ms + self._broker.settings.log_message_timestamp_after_max_ms
-        if header.max_timestamp_ms > latest_ms:
-            raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future")
 
 
-def _refused(index: int, code: Code, why: str) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=why)
+def _refused(index: int, code: Code, why: str, faults: Iterable[RecordFault] = ()) -> PartitionProduceResponse:
+    errors = tuple(BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=fault) for at, fault in faults)
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=why, record_errors=errors
+    )
 
 
 HANDLERS: dict[type, Handler] = {ProduceRequest: produce}

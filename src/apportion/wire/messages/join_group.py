@@ -17,7 +17,7 @@ class JoinGroupRequest:
 
     group_id: str = string()
     session_timeout_ms: int = int32()
-    rebalance_timeout_ms: int = int32(since=1, default=-1, ignorable=True)  # -1: the session timeout
+    rebalance_timeout_ms: int = int32(since=1, default=-1, ignorable=True)  # version 0: the session timeout
     member_id: str = string()  # "" on the first try
     group_instance_id: str | None = string(since=5, nullable=5, default=None)
     protocol_type: str = string()

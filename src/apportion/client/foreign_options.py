@@ -1,0 +1,85 @@
+"""Options that other Kafka clients have and ours do not: why not, or what stands in their place.
+
+Names are those of Kafka's Java consumer, librdkafka, kafka-python and aiokafka, with underscores for dots.
+"""
+
+PLAIN = "only plain connections are supported yet"
+CHOSEN = "the consumer chooses it by itself; drop the option"
+BYTES = "keys and values are bytes; decode them when you read a record, and drop the option"
+
+PREFIXES = {  # how the name begins -> why it cannot be used
+    "ssl_": PLAIN,
+    "sasl_": PLAIN,
+    "metric": "there are no metrics yet; drop the option",
+}
+FOREIGN = {  # option -> why it cannot be used
+    "security_protocol": PLAIN,
+    "enable_ssl_certificate_verification": PLAIN,
+    "key_deserializer": BYTES,
+    "value_deserializer": BYTES,
+    "enable_auto_commit": "it is called auto_commit here",
+    "enable_auto_offset_store": "a record counts as delivered when poll returns it; drop the option",
+    "group_instance_id": "it is called instance_id here",
+    "group_remote_assignor": "it is called server_assignor here",
+    "on_partitions_assigned": "it is called on_assigned here",
+    "on_partitions_revoked": "it is called on_revoked here",
+    "on_partitions_lost": "it is called on_lost here",
+    "consumer_timeout_ms": "give poll its timeout_ms instead",
+    "isolation_level": "only committed records are read, as with read_committed; drop the option",
+    "allow_auto_create_topics": "a consumer never makes a topic; drop the option",
+    "exclude_internal_topics": "topics are subscribed to by name; drop the option",
+    "interceptor_classes": "interceptors do not exist here; drop the option",
+    **dict.fromkeys(
+        (
+            "api_version",
+            "api_version_auto_timeout_ms",
+            "api_version_request",
+            "check_crcs",
+            "client_dns_lookup",
+            "connections_max_idle_ms",
+            "default_api_timeout_ms",
+            "fetch_max_bytes",
+            "fetch_max_wait_ms",
+            "fetch_min_bytes",
+            "fetch_wait_max_ms",
+            "max_in_flight_requests_per_connection",
+            "max_partition_fetch_bytes",
+            "queued_max_messages_kbytes",
+            "queued_min_messages",
+            "receive_buffer_bytes",
+            "reconnect_backoff_max_ms",
+            "reconnect_backoff_ms",
+            "request_timeout_ms",
+            "retry_backoff_max_ms",
+            "retry_backoff_ms",
+            "send_buffer_bytes",
+            "socket_connection_setup_timeout_ms",
+            "socket_options",
+        ),
+        CHOSEN,
+    ),
+}
+NO_TASKS = "it is a setting of Kafka Streams, and a Consumer has no tasks; drop the option"
+OF_STREAMS = {  # option of Kafka Streams -> why a StreamsConsumer has it not, and why a Consumer
+    "num_stream_threads": ("a StreamsConsumer is one member; start as many as you want threads", NO_TASKS),
+    "processing_guarantee": ("the owner of the tasks processes and commits; drop the option", NO_TASKS),
+    "commit_interval_ms": (
+        "the owner of the tasks commits; or set auto_commit and auto_commit_interval_ms",
+        "it is called auto_commit_interval_ms here",
+    ),
+    "state_dir": ("the owner of the tasks keeps their state; drop the option", NO_TASKS),
+    "default_key_serde": (BYTES, BYTES),
+    "default_value_serde": (BYTES, BYTES),
+}
+
+
+def why_foreign_or_none(name: str, *, has_tasks: bool) -> str | None:
+    """Return why an option that other clients have cannot be used here; None if no client that we know has it.
+
+    A name may be written with dots, as Kafka does, or with underscores. has_tasks: a StreamsConsumer is asked for it.
+    """
+    own = name.replace(".", "_")
+    if own in OF_STREAMS:
+        return OF_STREAMS[own][0 if has_tasks else 1]
+    by_prefix = (why for prefix, why in PREFIXES.items() if own.startswith(prefix))
+    return FOREIGN.get(own) or next(by_prefix, None)

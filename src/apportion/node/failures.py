@@ -1,0 +1,63 @@
+"""Steps that broke off: how long to wait before what is left is tried again, and what the log says of them.
+
+The first failure at a place has a line; others of the same place are counted, with one line a minute. It knows no clock.
+"""
+
+from apportion.machine import Note
+
+IN_A_ROW_MS = 10_000
+"""Failures no further apart are in a row, whatever went well between them."""
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 10, 1_000
+COUNTED_EACH_MS = 60_000
+MOST = 16
+"""So many places are told apart."""
+
+
+class Failures:
+    """The failures of late. pause_ms: how long what failed is to be left alone; 0 after the first of a row."""
+
+    __slots__ = ("_again", "_last_ms", "_latest", "pause_ms")
+
+    def __init__(self) -> None:
+        self.pause_ms = 0
+        self._last_ms: int | None = None
+        self._again: dict[str, int] = {}  # how often at each place, without the failure that had a line
+        self._latest: dict[str, str] = {}
+
+    def add(self, error: Exception, now_ms: int) -> list[Note]:
+        """Return the line about a failure, or nothing where it is only counted."""
+        is_first = self._last_ms is None or now_ms - self._last_ms > IN_A_ROW_MS
+        self.pause_ms = 0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
+        self._last_ms = now_ms
+        place, why = _place(error), f"{type(error).__name__}: {error}"
+        if place not in self._again and len(self._again) >= MOST:
+            place = "other places"
+        if place not in self._again:
+            self._again[place] = 0
+            return [Note("error", f"a step failed at {place}: {why}")]
+        self._again[place] += 1
+        self._latest[place] = why
+        return []
+
+    def counted(self) -> list[Note]:
+        """Return a line for each place of more failures since the last call, and forget the others."""
+        again = {place: times for place, times in self._again.items() if times}
+        notes = [
+            Note("error", f"{times:,} more steps failed at {place}, the last one with {self._latest[place]}")
+            for place, times in again.items()
+        ]
+        self._again = dict.fromkeys(again, 0)
+        self._latest.clear()
+        return notes
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to count."""
+        return bool(self._again)
+
+
+def _place(error: Exception) -> str:
+    """Return the file and line where the error was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

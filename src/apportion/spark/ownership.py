@@ -1,0 +1,113 @@
+"""Whether a batch is for this sink, and what to say where the group's offsets and the sink do not fit together.
+
+The writers' side of `member.sinks`: what a span says of its query's sinks is compared with the writer's own name before a row is
+written. Where somebody else has committed in the group, the cluster is asked what is left, so that the error can say the way back.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+
+from apportion.client.cluster import EARLIEST, Cluster
+from apportion.client.connection import Disconnected
+from apportion.errors import Refused
+from apportion.member.commits import Stored
+from apportion.member.sinks import AnotherSink, said, sinks_of
+from apportion.member.spans import LostOffsets, Place
+from apportion.spark.running import Reading
+
+ASK_MS = 5_000
+MOST_QUOTED = 200  # characters of somebody's metadata that an error shows
+
+
+def location_of(table: str) -> str:
+    """Return where the table lies, for a driver or an executor in any directory: an absolute path, or a URI.
+
+    A URI's scheme is written in lower case, and `file:/lake`, as Hadoop writes it, is `file:///lake`.
+    """
+    scheme, _, rest = table.partition(":")
+    if scheme.lower() == "file" and rest.startswith("/"):
+        return f"file://{rest}" if not rest.startswith("//") else f"file:{rest}"
+    if rest.startswith("//"):
+        return f"{scheme.lower()}:{rest}"
+    return os.path.abspath(table)
+
+
+def name_of(table: str) -> str:
+    """Return the name by which a group knows the table: its path or URI, without what makes no difference."""
+    scheme, there, rest = location_of(table).rpartition("://")
+    if scheme in ("", "file"):
+        return os.path.normpath(f"/{rest.lstrip('/')}")
+    rest = re.sub("/+", "/", rest).rstrip("/")
+    return f"{'s3' if scheme == 's3a' else scheme}{there}{rest}"
+
+
+def refuse_foreign_batch(sources: Iterable[Reading], sink: str) -> None:
+    """Raise AnotherSink where a batch belongs to a query that writes elsewhere.
+
+    A span of before sinks had names says nothing of them: then the fences alone decide.
+    """
+    for group, span, _ in sources:
+        if span.sinks is None or sink in span.sinks:
+            continue
+        if span.sinks:
+            raise AnotherSink(
+                f"group {group}: this checkpoint belongs to a query that writes to {said(span.sinks)}, and now it is to write to "
+                f"{sink}: give the new sink a checkpoint and a group of its own; or, if the table was moved, stop all members of "
+                f"the group and start again, with the same checkpoint and delta.Writer(..., adopt=True). A query that writes to "
+                f"several tables calls each writer for every batch"
+            )
+        raise AnotherSink(
+            f"group {group}: the query's source was never told that it writes to {sink}, so nothing is written. If the query wrote "
+            f"to another sink before, give this one a checkpoint and a group of its own. Else call the writer for every batch, "
+            f"empty ones too, let the driver and its Java process have the same TMPDIR, use trigger(availableNow=True) instead of "
+            f"trigger(once=True), and start again, with the same checkpoint and delta.Writer(..., adopt=True)"
+        )
+
+
+def looked_up(place: Place, reading: Reading) -> tuple[Stored, int | None]:
+    """Return what the group has stored of the partition, and where its log begins; nothing where the cluster does not answer."""
+    if not reading.bootstrap:
+        return Stored(None), None
+    cluster = Cluster(reading.bootstrap, timeout_ms=ASK_MS)
+    try:
+        return cluster.stored(reading.group, [place])[place], cluster.list_offsets([place], EARLIEST)[place]
+    except (Refused, Disconnected):
+        return Stored(None), None
+    finally:
+        cluster.close()
+
+
+def explained(lost: LostOffsets, reading: Reading, sink: str, stored: Stored, log_start: int | None) -> LostOffsets:
+    """Return `lost` with what may have happened, as far as the cluster tells, and the ways on.
+
+    stored, log_start: what the group has stored of the partition, and where its log begins, as `looked_up` found them.
+    """
+    named = sinks_of(stored.metadata)
+    if named and named != reading.span.sinks:
+        who = said(named)
+    elif named is None and stored.metadata:
+        who = f"somebody whose commits bear the metadata {stored.metadata[:MOST_QUOTED]!r}"
+    else:
+        who = "a consumer, a query that does not belong there, or somebody who set the offsets"
+    cause = f"Something else has committed in group {reading.group}, past what {sink} holds: {who}"
+    others = "or this writer was not called for a batch that others were given; or the table was restored to an earlier version"
+    return LostOffsets(lost.place, lost.fence, lost.start, f"{cause}; {others}. {_ways_on(lost, log_start)}")
+
+
+def _ways_on(lost: LostOffsets, log_start: int | None) -> str:
+    give_up = "delta.Writer(..., fail_on_data_loss=False) goes on without them"
+    again = "end what commits there, and start this query again, with the same checkpoint and with delta.Writer(..., rewind=True"
+    if log_start is None:
+        back = "where the log begins" if lost.fence is None else str(lost.fence)
+        return f"If the records are still in the topic: {again}): it goes back to {back} and writes them once; {give_up}"
+    if log_start >= lost.start:
+        return f"The records in [{lost.fence or 0}, {lost.start}) are no longer in the topic: {give_up}"
+    if lost.fence is not None and log_start > lost.fence:
+        return (
+            f"The records in [{lost.fence}, {log_start}) are no longer in the topic, those in [{log_start}, {lost.start}) are. "
+            f"To write what is left: {again}, fail_on_data_loss=False) and the source's option failOnDataLoss=false: it goes back "
+            f"to {log_start}. With fail_on_data_loss=False alone it goes on without all of them"
+        )
+    to = log_start if lost.fence is None else lost.fence
+    return f"The records are still in the topic: {again}): it goes back to {to} and writes them once; {give_up}"

@@ -1,0 +1,144 @@
+"""What the records of a batch say of themselves, without an object for each: offsets, times, and which of them have no key.
+
+The lengths are followed one by one, everything else is read in columns, but for a few records, which are read faster one by one.
+Neither keys, values nor headers are looked into: a record must end where its value ends, or behind it if it says that it has
+headers. It refuses to know what a topic allows. `columns` reads whole records, by compiled kernels that a broker does not load.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apportion.errors import DecodeError
+from apportion.wire.batch import BatchHeader, number_at
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+SHORTEST_RECORD_BYTES = 7
+FEW = 80
+"""Of so many records columns take longer than a loop."""
+NULL = -1
+"""The length of a key or a value that is not there."""
+DISORDER = "offsets that do not ascend within the batch"
+NEGATIVE = "a field of less than no bytes"
+MISFIT = "a record that does not end where its last field ends"
+OVERFLOW = "a record whose timestamp does not fit 64 bits"
+
+
+class Scan(NamedTuple):
+    """The records of one batch in their order: a column for each property. has_key: False for a key that is null."""
+
+    offsets: Numbers
+    timestamps_ms: Numbers
+    has_key: NDArray[np.bool_]
+
+
+def scan_records(plain: bytes, header: BatchHeader) -> Scan:
+    """Return what the records in `plain`, the decompressed body of a batch, say; DecodeError where they cannot be read.
+
+    The times are those of the producer, whatever the header says of the append.
+    """
+    try:
+        return _scanned_singly(plain, header) if header.count <= FEW else _scanned(plain, header)
+    except IndexError:
+        raise DecodeError(f"the records of the batch at offset {header.base_offset} end too early") from None
+
+
+def _scanned_singly(plain: bytes, header: BatchHeader) -> Scan:
+    offsets, timestamps_ms, has_key, last, at = [], [], [], -1, 0
+    for _ in range(header.count):
+        size, at = number_at(plain, at)
+        end = at + size
+        if size < 0 or end > len(plain):
+            raise DecodeError("a record that ends before it begins, or behind its batch")
+        delta, at = number_at(plain, at + 1, 64)  # the attributes of a record have no bit in use
+        timestamps_ms.append(header.first_timestamp_ms + delta)
+        delta, at = number_at(plain, at)
+        if not last < delta <= header.last_offset_delta:
+            raise DecodeError(DISORDER)
+        last = delta
+        offsets.append(header.base_offset + delta)
+        key_bytes, at = number_at(plain, at)
+        has_key.append(key_bytes != NULL)
+        value_bytes, at = number_at(plain, at + max(key_bytes, 0))
+        if key_bytes < NULL or value_bytes < NULL:
+            raise DecodeError(NEGATIVE)
+        at += max(value_bytes, 0)
+        if at + 1 >= end if plain[at] else at + 1 != end:
+            raise DecodeError(MISFIT)
+        at = end
+    if at != len(plain):
+        raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
+    try:
+        return Scan(np.array(offsets, np.int64), np.array(timestamps_ms, np.int64), np.array(has_key, np.bool_))
+    except OverflowError:
+        raise DecodeError(OVERFLOW) from None
+
+
+def _scanned(plain: bytes, header: BatchHeader) -> Scan:
+    octets = np.frombuffer(plain, np.uint8)
+    sizes, start = _varints(octets, _heads(plain, header), 32)
+    ends = start + sizes
+    time_deltas, at = _varints(octets, start + 1, 64)  # the attributes of a record have no bit in use
+    offset_deltas, at = _varints(octets, at, 32)
+    if (np.diff(offset_deltas, prepend=-1) <= 0).any() or (offset_deltas > header.last_offset_delta).any():
+        raise DecodeError(DISORDER)
+    key_sizes, at = _varints(octets, at, 32)
+    value_sizes, at = _varints(octets, at + np.maximum(key_sizes, 0), 32)
+    at += np.maximum(value_sizes, 0)
+    if (key_sizes < NULL).any() or (value_sizes < NULL).any():
+        raise DecodeError(NEGATIVE)
+    has_headers = octets[at] != 0
+    if np.where(has_headers, at + 1 >= ends, at + 1 != ends).any():
+        raise DecodeError(MISFIT)
+    first_ms = np.int64(header.first_timestamp_ms)
+    timestamps_ms = first_ms + time_deltas
+    if (((timestamps_ms ^ first_ms) & (timestamps_ms ^ time_deltas)) < 0).any():
+        raise DecodeError(OVERFLOW)
+    return Scan(header.base_offset + offset_deltas, timestamps_ms, key_sizes != NULL)
+
+
+def _heads(plain: bytes, header: BatchHeader) -> Numbers:
+    """Where each record begins, with its length. Most lengths have one byte or two: those are read in place."""
+    if header.count * SHORTEST_RECORD_BYTES > len(plain):
+        raise DecodeError(f"{header.count} records in {len(plain)} bytes")
+    heads: list[int] = []
+    at = 0
+    for _ in range(header.count):
+        heads.append(at)
+        size = plain[at]
+        at += 1
+        shift = 7
+        while size >> shift:  # the last byte that was read says that another one follows
+            byte = plain[at]
+            at += 1
+            size += (byte - 1) << shift  # less the bit that said so
+            shift += 7
+            if shift > 35:
+                raise DecodeError("a varint that does not end")
+        if size & 1:
+            raise DecodeError("a record of less than no bytes")
+        at += size >> 1
+    if at != len(plain):
+        raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
+    return np.array(heads, np.int64)
+
+
+def _varints(octets: NDArray[np.uint8], at: Numbers, bits: int) -> tuple[Numbers, Numbers]:
+    """The zigzag numbers that begin at these places, and the places behind them. IndexError beyond the end."""
+    octet = octets[at]
+    zigzag = (octet & 127).astype(np.uint64)
+    at = at + 1
+    shift, more = 7, np.flatnonzero(octet > 127)
+    while more.size:
+        if shift >= bits:
+            raise DecodeError("a varint that does not end")
+        octet = octets[at[more]]
+        if shift + 7 > bits and ((octet & 127) >> (bits - shift)).any():
+            raise DecodeError(f"a varint of more than {bits} bits")
+        zigzag[more] |= (octet & 127).astype(np.uint64) << np.uint64(shift)
+        at[more] += 1
+        more = more[octet > 127]
+        shift += 7
+    return (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64), at

@@ -1,0 +1,55 @@
+"""Why a command failed is one sentence on stderr, or one JSON object there; stdout stays empty."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.server.embedded import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def bootstrap():
+    with EmbeddedBroker() as broker:
+        yield broker.bootstrap
+
+
+def failed(*arguments):
+    """Exit code, stdout and stderr of the command."""
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+NO_GROUP = "there is no group 'nosuch': `apportion groups list` shows what there is"
+NO_STREAMS_GROUP = "there is no group 'nosuch': that is the application.id, and `apportion groups list` shows what there is"
+
+
+@pytest.mark.parametrize(("room", "message"), [("groups", NO_GROUP), ("streams", NO_STREAMS_GROUP)])
+def test_a_group_that_is_not_there_is_told_with_the_next_step(bootstrap, room, message):
+    describe = [room, "describe", "nosuch", "--bootstrap", bootstrap]
+    code, out, err = failed(*describe)
+    assert (code, out, err) == (1, "", f"apportion {room}: {message}\n")
+    code, out, err = failed(*describe, "--json")
+    assert (code, out, json.loads(err)) == (1, "", {"error": "GROUP_ID_NOT_FOUND", "message": message})
+
+
+NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["groups", "list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (["groups", "describe", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (["streams", "describe", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (["groups", "list", "--bootstrap", "bogus"], 2, "bootstrap server 'bogus' is not host:port"),
+        (["streams", "describe", "g", "--bootstrap", "bogus"], 2, "bootstrap server 'bogus' is not host:port"),
+        (["streams", "rehearse", "--from", "1.1"], 2, "say both --from and --to, or --matrix"),
+        (["sim", "--first", "3", "--seed", "1"], 2, "--first is for --runs, which is not given."),
+    ],
+)
+def test_a_failure_of_a_command_with_json_is_json(arguments, code, message):
+    assert failed(*arguments) == (code, "", f"apportion {arguments[0]}: {message}\n")
+    exit_code, out, err = failed(*arguments, "--json")
+    assert (exit_code, out, json.loads(err)) == (code, "", {"error": None, "message": message})

@@ -1,0 +1,59 @@
+"""What a session does before its member joins: it looks, as often as it must, and joins not at all if it is refused."""
+
+import pytest
+
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.client.session import Session
+from apportion.errors import Code, Refused
+from apportion.member.sinks import AnotherSink
+from apportion.server.embedded import EmbeddedBroker
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with EmbeddedBroker() as broker:
+        made = Cluster(broker.bootstrap)
+        made.create_topic("t", 1)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def session_of(cluster):
+    """`session_of(group, *outcomes)`: a started session; each look ends with the next of the outcomes, None being well."""
+    sessions = []
+
+    def make(group, *outcomes):
+        left = list(outcomes)
+
+        def look():
+            if (outcome := left.pop(0)) is not None:
+                raise outcome
+
+        sessions.append(Session(cluster, group, ("t",), before_join=look))
+        sessions[-1].start()
+        return sessions[-1], left
+
+    yield make
+    for session in sessions:
+        session.leave()
+
+
+def test_a_look_that_nobody_answers_is_repeated_and_one_that_was_answered_is_not(session_of):
+    session, left = session_of("repeated", Disconnected("away"), Refused(Code.NOT_COORDINATOR), None, AnotherSink("once too often"))
+    assert session.wait(lambda view: view.epoch > 0, 20_000).epoch > 0
+    assert len(left) == 1
+
+
+def test_a_look_that_is_not_allowed_is_left_to_the_join_which_says_so(session_of):
+    session, _ = session_of("forbidden", Refused(Code.GROUP_AUTHORIZATION_FAILED))
+    assert session.wait(lambda view: view.epoch > 0, 20_000).epoch > 0
+
+
+def test_a_member_that_is_refused_never_joins(session_of, cluster):
+    refused = AnotherSink("it belongs to others")
+    session, _ = session_of("of-others", refused)
+    session.wait(lambda view: session.history() != (), 20_000)
+    assert (session.refusal, [event.what for event in session.history()]) == (refused, ["left"])
+    assert session.status().epoch <= 0

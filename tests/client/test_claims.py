@@ -1,0 +1,65 @@
+"""A consumer that is in a group when a sink claims it, without a partition changing hands: it ends before it commits."""
+
+import pytest
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.client.consumer import Consumer
+from apportion.client.session import Session
+from apportion.member.commits import Stored
+from apportion.member.sinks import AnotherSink, metadata_of
+from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import TopicPartition
+
+CLAIM = metadata_of(("/lake/flights",))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with EmbeddedBroker(**{"group.consumer.heartbeat.interval.ms": 200}) as broker:
+        made = Cluster(broker.bootstrap)
+        made.broker = broker.bootstrap
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def meeting(cluster):
+    """`meeting(name)`: a consumer that has the one partition of a topic, and a member of a query, which has come after it."""
+    open_ones = []
+
+    def make(name):
+        (place,) = places_of(cluster.create_topic(name, 1))
+        consumer = Consumer(cluster.broker, name, topics=name)
+        open_ones.append(consumer.close)
+        while not consumer.assignment:
+            consumer.poll(100)
+        query = Session(cluster, name, (name,))
+        open_ones.append(query.leave)
+        query.start()
+        query.wait(lambda view: view.epoch > 0, 20_000)
+        return consumer, query, place
+
+    yield make
+    for close in open_ones:
+        close()
+
+
+def test_a_claim_is_seen_when_the_group_has_changed(cluster, meeting):
+    consumer, query, place = meeting("changed")
+    query.commit({place: 0}, metadata=CLAIM)
+    with pytest.raises(AnotherSink, match="group changed: it belongs to the sink /lake/flights"):
+        while True:
+            consumer.poll(100)
+    assert cluster.stored("changed", [place]) == {place: Stored(0, CLAIM)}
+
+
+def test_a_claim_that_comes_later_is_seen_before_the_first_commit(cluster, meeting):
+    consumer, query, place = meeting("later")
+    while consumer.session.status().epoch < query.status().epoch:
+        consumer.poll(100)
+    consumer.poll(0)  # it has looked by now
+    query.commit({place: 0}, metadata=CLAIM)
+    with pytest.raises(AnotherSink, match="group later: it belongs to the sink /lake/flights"):
+        consumer.commit({TopicPartition("later", 0): 1})
+    assert cluster.stored("later", [place]) == {place: Stored(0, CLAIM)}
+    assert consumer.session.history()[-1].what == "left"

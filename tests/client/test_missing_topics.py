@@ -1,0 +1,96 @@
+"""A consumer of a topic that does not exist says so once, and once more when it does."""
+
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+import apportion
+from apportion.client import missing_topics
+from apportion.client.cluster import Cluster
+from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import free_ports
+from apportion.wire.messages.metadata import MetadataRequest
+from tests.kafka.golden.proxy import RecordingProxy
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(broker):
+    asking = Cluster(broker.bootstrap)
+    yield asking
+    asking.close()
+
+
+def polled_until(consumer, ready):
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert time.monotonic() < deadline
+        consumer.poll(50)
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when_it_is_there(
+    broker, cluster, caplog, monkeypatch, protocol
+):
+    monkeypatch.setattr(missing_topics, "LOOK_EVERY_S", 0.1)
+    topic, there = f"flihgts-{protocol}", f"there-{protocol}"
+    cluster.create_topic(there, 1)
+    waits = f"group g-{protocol}: topic {topic} does not exist yet; it is read once it does: is its name right?"
+    comes = f"group g-{protocol}: topic {topic} exists now"
+
+    def told():
+        return [each.message for each in caplog.records if each.name == "apportion.consumer"]
+
+    with apportion.Consumer(broker.bootstrap, f"g-{protocol}", topics=[topic, there], group_protocol=protocol) as consumer:
+        polled_until(consumer, told)
+        consumer.poll(500)  # several looks
+        assert told() == [waits]
+        cluster.create_topic(topic, 1)
+        polled_until(consumer, lambda: len(told()) > 1)
+        consumer.poll(500)
+        assert told() == [waits, comes]
+        assert [each.levelname for each in caplog.records if each.name == "apportion.consumer"] == ["WARNING"] * 2
+
+
+class Mute(RecordingProxy):
+    """A proxy that keeps answers about metadata back until `tells` is set."""
+
+    def __init__(self, upstream_port, port):
+        super().__init__(upstream_port, port)
+        self.tells, self.is_asked = threading.Event(), threading.Event()
+
+    def answered(self, asked, response):
+        """Wait with this answer."""
+        if int.from_bytes(asked.frame[:2], "big") == MetadataRequest.__key__ and not self.tells.is_set():
+            self.is_asked.set()
+            self.tells.wait()
+
+
+def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(caplog, monkeypatch):
+    monkeypatch.setattr(missing_topics, "LOOK_EVERY_S", 0.1)
+    front, back = free_ports(2)
+    proxy = Mute(back, front)
+    proxy.start()
+    listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{back}", "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}"}
+    proxy.tells.set()
+    with EmbeddedBroker(**listeners), apportion.Consumer(f"127.0.0.1:{front}", "g-mute", topics=["flihgts"]) as consumer:
+        polled_until(consumer, lambda: consumer.session.status().epoch > 0)  # a join waits for such an answer
+        polled_until(consumer, lambda: "does not exist yet" in caplog.text)
+        proxy.tells.clear()
+        polled_until(consumer, proxy.is_asked.is_set)
+        begun = time.monotonic()
+        for _ in range(20):
+            assert consumer.poll(10) == []
+        assert time.monotonic() - begun < 5  # half of what a look may take
+        assert consumer.session.status().epoch > 0
+        proxy.tells.set()
+        with closing(Cluster(f"127.0.0.1:{front}")) as asking:
+            asking.create_topic("flihgts", 1)
+        polled_until(consumer, lambda: "topic flihgts exists now" in caplog.text)

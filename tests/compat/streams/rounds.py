@@ -1,0 +1,305 @@
+"""A long lane: how often, and why, Kafka Streams takes records again when the broker is killed. `.venv/bin/python -m` runs it:
+
+    python -m tests.compat.streams.rounds --broker kafka --moment rebalance --rounds 40 --load 2 --out DIR
+
+Each round has a new broker, `ours` or a real Apache Kafka (`kafka`), behind a proxy that hears every word about groups. Two
+instances count; the broker is killed with SIGKILL and started on the same data, twice. `--moment` says when it is killed:
+
+- settled: when the group has settled and records flow, as in `test_kafka_streams.py`;
+- chance: up to a second later than that, and the first time up to three seconds after the instances began;
+- rebalance: up to 0.3 s after a JoinGroup was answered in a rebalance, for which another instance comes;
+- joined: when the leader's JoinGroup has been answered, so that the generation has members and no assignment.
+
+`--load` is how many busy processes there are beside it. Printed are a line for each round, the stories of its replays, and the
+figures at the end; `--out` gets what was said in each round, and the JVMs' logs. The exit code is 1 if an acknowledged commit,
+or a generation that had its assignment, was missing after a start, or if a replay has another reason than that a member lost its
+place. A round that does not come to its end (a group that does not settle in time on a busy machine) is told, and not counted.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from apportion.testing.kafka import RealKafka, free_ports, jars_of
+from tests.compat.conftest import KAFKA_POM, MODULE_SETTINGS, Served
+from tests.compat.java.story import until
+from tests.compat.streams.application import Application
+from tests.compat.streams.program import Streams, streams_in
+from tests.compat.streams.replays import clock, lost_commits, lost_generations, replays_of, story, unexplained
+from tests.compat.streams.wire import Wire
+
+KILLS = 2
+KILLED = "is killed"
+SESSION_MS = 30_000  # longer than any broker needs to come back
+TELLING = ("Resetting generation", " lost", "migrated", "Migrated", "corrupted", "TimeoutException", " ERROR ")
+"""What a line of the JVM's log has in it if it may be about a replay."""
+
+
+@dataclass
+class Stage:
+    """A broker that can be killed, and the proxy by which clients come to it. marks: (time, what befell the broker)."""
+
+    broker: Any
+    wire: Wire
+    marks: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def bootstrap(self):
+        """Return where clients connect."""
+        return f"127.0.0.1:{self.wire.port}"
+
+    @property
+    def kills(self):
+        """Return when it was killed."""
+        return [at_s for at_s, what in self.marks if what == KILLED]
+
+    def kill(self):
+        """Kill it with SIGKILL."""
+        self.marks.append((time.time(), KILLED))
+        self.broker.kill()
+
+    def start(self):
+        """Start it again on what it had stored, and wait until it answers."""
+        self.broker.start()
+        self.marks.append((time.time(), "has started"))
+
+    @contextmanager
+    def killed_when(self, condition, after_s=0.0):
+        """Kill it at the first answer for which `condition` holds, or so long after; the block does what leads there.
+
+        Without `after_s` the answer reaches nobody before the broker is dead.
+        """
+        met, lock = threading.Event(), threading.Lock()
+
+        def meet(said):
+            with lock:
+                if not met.is_set() and condition(said):
+                    if not after_s:
+                        self.kill()
+                    met.set()
+
+        self.wire.meet = meet
+        yield
+        until(met.is_set, "the moment at which the broker is to be killed")
+        self.wire.meet = lambda said: None
+        if after_s:
+            time.sleep(after_s)
+            self.kill()
+
+
+@contextmanager
+def staged(kind, directory):
+    """Run a broker, "ours" or "kafka", behind a proxy until the end of the block."""
+    front, back = free_ports(2)
+    wire = Wire(front)
+    wire.start()
+    settings = [*MODULE_SETTINGS, f"advertised.listeners=PLAINTEXT://127.0.0.1:{front}"]
+    if kind == "kafka":
+        with RealKafka(jars_of(KAFKA_POM), directory / "kafka", dict(each.split("=", 1) for each in settings)) as broker:
+            wire.upstream_port = int(broker.bootstrap.rpartition(":")[2])
+            yield Stage(broker, wire)
+        return
+    wire.upstream_port = back
+    broker = Served(directory / "data", *settings, port=back)
+    try:
+        yield Stage(broker, wire)
+    finally:
+        broker.kill()
+
+
+def is_joined(said):
+    """Return whether a member is told of its new generation."""
+    return said.api == "JoinGroup" and said.codes == {"NONE"}
+
+
+def is_led(said):
+    """Return whether that member is the leader, so that nobody has an assignment yet."""
+    return is_joined(said) and said.answer["leader"] == said.answer["member"]
+
+
+class Scene:
+    """Instances of one application that count while records flow; the broker is killed at moments of a kind."""
+
+    def __init__(self, stage, streams, directory, chance):
+        self.stage, self.streams, self.directory, self.chance = stage, streams, directory, chance
+        self.application = Application(stage.bootstrap, "words")
+
+    @property
+    def said(self):
+        """Return what was said about its group."""
+        return [each for each in self.stage.wire.said if each.client.startswith(f"{self.application.group}-")]
+
+    def start(self, name):
+        """Start another instance."""
+        return self.application.start(self.streams, name, self.directory, session_timeout_ms=SESSION_MS)
+
+    def play(self, moment):
+        """Play it to its end, at which all is counted; return the ledger."""
+        with self.application.flow() as flow:
+            for name in ("one", "two"):
+                self.start(name)
+            if moment == "chance":
+                time.sleep(self.chance.uniform(0, 3))
+            else:
+                self.settled()
+            for number in range(KILLS):
+                self.kill(moment, number)
+                self.stage.start()
+                sent = flow.sent
+                until(lambda sent=sent: flow.sent > sent + 50, "records come again")
+                if moment != "chance":
+                    self.settled()
+            self.settled()
+        return self.application.counted()
+
+    def kill(self, moment, number):
+        """Kill the broker at that moment."""
+        if moment == "chance":
+            time.sleep(self.chance.uniform(0, 1))
+        if moment in ("settled", "chance"):
+            self.stage.kill()
+            return
+        led = moment == "joined"
+        with self.stage.killed_when(is_led if led else is_joined, 0 if led else self.chance.uniform(0.001, 0.3)):
+            self.start(("three", "four")[number])
+
+    def settled(self):
+        """Wait until the instances share all tasks."""
+        self.application.settled(*self.application.instances)
+
+    def end(self):
+        """Let every instance leave."""
+        for each in self.application.instances:
+            each.leave()
+
+
+def log_between(path, client, since_s, to_s):
+    """Return the lines of a JVM's log of that client between these times that may be about a replay."""
+    lines = []
+    for line in path.read_text().splitlines():
+        try:
+            at_s = datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S.%f").timestamp()
+        except ValueError:
+            continue
+        if since_s <= at_s <= to_s and client in line and any(word in line for word in TELLING):
+            lines.append(line)
+    return lines
+
+
+def told(scene, replay):
+    """Return the story of a replay, and what the JVM's log has of the same time."""
+    lines = story(scene.said, scene.stage.marks, replay)
+    lines += log_between(scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s)
+    topic, partition = replay.place
+    return [f"{topic}-{partition}: {replay.first.offset} to {replay.last} were taken again", *(f"    {each}" for each in lines)]
+
+
+@dataclass
+class Figures:
+    """What the rounds came to."""
+
+    rounds: int = 0
+    replayed: int = 0
+    twice: int = 0
+    unfinished: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def play_round(options, directory, streams, chance, number, figures):
+    """Play one round, print it, and count it."""
+    begun = time.monotonic()
+    with staged(options.broker, directory) as stage:
+        scene = Scene(stage, streams, directory, chance)
+        try:
+            ledger = scene.play(options.moment)
+        except AssertionError as problem:
+            figures.unfinished += 1
+            print(f"round {number} did not end: {problem}", flush=True)
+            streams.crash()
+            return
+        scene.end()
+    ledger.agrees()
+    replays = replays_of(scene.application.instances)
+    faults = [*lost_commits(scene.said), *lost_generations(scene.said, stage.kills)]
+    faults += [f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.said, replay)]
+    figures.rounds += 1
+    figures.replayed += bool(replays)
+    figures.twice += len(ledger.repeated)
+    figures.faults += faults
+    print(
+        f"round {number}: {time.monotonic() - begun:.0f} s, {len(replays)} replays "
+        f"of {sum(each.last - each.first.offset + 1 for each in replays)} records, "
+        f"{len(ledger.repeated)} words counted twice, {len(faults)} faults",
+        flush=True,
+    )
+    for replay in replays[: options.stories]:
+        print(*told(scene, replay), sep="\n")
+    if faults:
+        print(*faults, sep="\n")
+    if options.out:
+        lines = [(each.asked_s, str(each)) for each in scene.said] + [
+            (at_s, f"=== the broker {what}") for at_s, what in stage.marks
+        ]
+        text = "".join(f"{clock(at_s)} {line}\n" for at_s, line in sorted(lines))
+        (options.out / f"{options.broker}-{options.moment}-{number}.txt").write_text(text)
+
+
+def arguments():
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--broker", choices=("ours", "kafka"), default="ours")
+    parser.add_argument("--moment", choices=("settled", "chance", "rebalance", "joined"), default="settled")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--load", type=int, default=0)
+    parser.add_argument("--stories", type=int, default=1, help="replays of a round that are told")
+    parser.add_argument("--out", type=Path, help="a directory")
+    return parser.parse_args()
+
+
+def play_rounds(options, directory):
+    """Play all rounds, each with a JVM of its own; return their figures."""
+    classes = directory / "classes"
+    classes.mkdir()
+    classpath = streams_in(classes, "4.3.1")
+    chance, figures = random.Random(options.seed), Figures()
+    for number in range(options.rounds):
+        place = directory / str(number)
+        place.mkdir()
+        streams = Streams(classpath, options.out or place, f"{options.broker}-{options.moment}-{number}", "info")
+        play_round(options, place, streams, chance, number, figures)
+        streams.end()
+    return figures
+
+
+def main():
+    """Play the rounds, print the figures, and return the exit code."""
+    options = arguments()
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            figures = play_rounds(options, Path(name))
+    finally:
+        for each in busy:
+            each.kill()
+    print(
+        f"{options.broker}, {options.moment}: {figures.rounds} rounds with {figures.rounds * KILLS} kills, "
+        f"{figures.replayed} rounds with a replay, {figures.twice} words counted twice, {len(figures.faults)} faults; "
+        f"{figures.unfinished} rounds did not end"
+    )
+    return 1 if figures.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

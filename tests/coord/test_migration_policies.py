@@ -1,0 +1,140 @@
+"""What the migration policy and the sizes allow, who comes back as a classic member, and who wants no time for a rebalance."""
+
+import pytest
+from mixedworld import SESSION_MS, classic, consumer, hands, make_world, settle
+
+from apportion.errors import Code
+from apportion.wire import consumer_protocol
+from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+
+
+def join(world, member_id, version, instance_id=None, wishes=("foo",), rebalance_ms=-1):
+    """The answer to a JoinGroup, None while it waits."""
+    metadata = consumer_protocol.encode(ConsumerProtocolSubscription(topics=wishes), 3)
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=rebalance_ms,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata),),
+    )
+    return world.answers.pop(world.ask(request, version), None)
+
+
+@pytest.mark.parametrize("version", [3, 5, 9])
+@pytest.mark.parametrize(
+    ("member_id", "instance_id"), [("", None), ("ghost", None), ("c", None), ("", "i1"), ("c", "i1"), ("", "i2")]
+)
+def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabled(version, member_id, instance_id):
+    world = make_world(group_consumer_migration_policy="disabled")
+    settle(consumer(world, "c", instance_id="i1"))
+    before = len(world.log)
+    answer = join(world, member_id, version, instance_id)
+    refused = JoinGroupResponse(
+        error_code=int(Code.INCONSISTENT_GROUP_PROTOCOL), protocol_name=None if version >= 7 else "", member_id=""
+    )
+    assert (answer, len(world.log), world.group().type_name) == (refused, before, "consumer")
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_let_in"), [("disabled", False), ("upgrade", True), ("downgrade", True), ("bidirectional", True)]
+)
+def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabled(policy, is_let_in):
+    world = make_world(group_consumer_migration_policy=policy)
+    settle(consumer(world, "c"))
+    assert (join(world, "", 3).error_code == Code.NONE) == is_let_in
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_let_in"), [("disabled", False), ("upgrade", True), ("downgrade", False), ("bidirectional", True)]
+)
+def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(policy, is_let_in):
+    world = make_world(group_consumer_migration_policy=policy)
+    settle(classic(world, "a"))
+    assert (world.join("c").error_code, world.group().type_name) == (
+        (Code.NONE, "consumer") if is_let_in else (Code.GROUP_ID_NOT_FOUND, "classic")
+    )
+
+
+@pytest.mark.parametrize("member_id", ["", "s"])
+@pytest.mark.parametrize(("limit", "type_name"), [(1, "consumer"), (2, "classic"), (3, "classic")])
+def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(member_id, limit, type_name):
+    world = make_world(group_max_size=limit)
+    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    settle(a, s)
+    owned, epoch = hands(a, s), a.generation
+    answer = join(world, member_id, 9, "i1")
+    assert (answer.error_code, answer.generation_id, world.group().type_name) == (Code.NONE, epoch, type_name)
+    a.act()
+    assert (a.next, hands(a)) == ("beat", {"a": owned["a"]})
+
+
+def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back():
+    world = make_world(group_max_size=2)
+    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    settle(a, s)
+    j = classic(world, "j", instance_id="i1")
+    j.wishes = ("bar", "foo")
+    j.act()
+    assert (world.group().type_name, world.group().state_name()) == ("classic", "PreparingRebalance")
+    settle(a, j)
+    assert sorted(map(len, hands(a, j).values())) == [2, 2]
+
+
+@pytest.mark.parametrize("version", [5, 9])
+@pytest.mark.parametrize("epoch", [None, -2])
+def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(version, epoch):
+    world = make_world()
+    s = consumer(world, "s", instance_id="i1")
+    settle(s)
+    if epoch is not None:
+        s.leave(epoch)
+    answer = join(world, "s", version, "i1")
+    leads = version >= 9  # an older one could not be told to assign nothing
+    assert (answer.generation_id, answer.member_id, answer.leader, answer.skip_assignment, len(answer.members)) == (
+        (2, "s", "s", True, 1) if leads else (2, "s", "", False, 0)
+    )
+    group = world.group()
+    assert (group.type_name, group.state_name(), list(group.live.members)) == ("classic", "Stable", ["s"])
+    world.crash()
+    assert (world.group().type_name, world.group().state_name(), world.group().live.leader) == ("classic", "Stable", "s")
+
+
+def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebalance():
+    world = make_world()
+    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    settle(a, s)
+    assert join(world, "s", 9, "i1", wishes=("bar",)) is None
+    assert (world.group().type_name, world.group().state_name()) == ("classic", "PreparingRebalance")
+
+
+def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as_it_is():
+    world = make_world()
+    settle(consumer(world, "c"))
+    assert join(world, "c", 9).error_code == Code.NONE
+    assert (world.group().type_name, world.group().saved.classics) == ("consumer", 1)
+
+
+@pytest.mark.parametrize("patience_ms", [-1, -7, 0])
+def test_who_wants_no_time_for_a_rebalance_has_none(patience_ms):
+    world = make_world()
+    settle(consumer(world, "c"))
+    assert join(world, "m", 9, rebalance_ms=patience_ms).error_code == Code.NONE
+    world.advance(1)
+    assert list(world.group().saved.members) == ["c"]
+
+    world = make_world()
+    assert join(world, "", 3, rebalance_ms=patience_ms) is None  # an empty group looks for others, if only for a moment
+    world.advance(1)
+    assert (world.group().type_name, world.group().state_name()) == ("classic", "Empty")
+
+
+def test_version_0_has_its_session_timeout_for_a_rebalance():
+    world = make_world()
+    settle(consumer(world, "c"))
+    assert join(world, "", 0).error_code == Code.NONE
+    world.advance(SESSION_MS - 1)
+    assert len(world.group().saved.members) == 2

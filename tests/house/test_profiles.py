@@ -1,0 +1,54 @@
+"""tests/profiles.py: a profile changes how many examples each property tries, and `ci` changes nothing."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests import profiles
+
+
+@pytest.fixture(params=[("quick", 4, 10), ("ci", 40, 100), ("long", 800, 2_000)], ids=lambda row: row[0])
+def profile(request):
+    """A loaded profile, and what is left in it of forty and of a hundred examples."""
+    before = settings.get_current_profile_name()
+    settings.load_profile(request.param[0])
+    yield request.param[1:]
+    settings.load_profile(before)
+
+
+def test_a_profile_scales_the_examples_of_a_property(profile):
+    tried = []
+
+    @settings(max_examples=100, deadline=None, database=None)
+    @given(st.integers())
+    def is_tried(number):
+        tried.append(number)
+
+    again = SimpleNamespace(obj=is_tried, cls=None)  # a test with parameters is collected once for each of them
+    profiles.scale([again, again])
+    is_tried()
+    assert len(tried) == profile[1]
+
+
+def test_a_profile_scales_a_property_that_a_test_makes_while_it_runs(profile):
+    assert profiles.scaled_now(settings(max_examples=100)).max_examples == profile[1]
+
+
+def test_a_profile_scales_the_runs_of_a_state_machine(profile):
+    class Machine(RuleBasedStateMachine):
+        @rule()
+        def turn(self):
+            pass
+
+    Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=7)
+    profiles.scale([SimpleNamespace(obj=Machine.TestCase.runTest, cls=Machine.TestCase)])
+    found = Machine.TestCase.settings
+    assert (found.max_examples, found.stateful_step_count) == (max(5, profile[0]), 7)
+
+
+def test_a_property_that_asks_for_few_examples_keeps_them():
+    asked = [settings(max_examples=count) for count in (3, 8, 40, 500)]
+    assert [profiles.scaled(each, profiles.SHARES["quick"]).max_examples for each in asked] == [3, 5, 5, 50]

@@ -1,0 +1,50 @@
+"""docs/differences.md: every row of its tables is shown by a test on a real Kafka, or bears a mark that says it is not."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "differences.md"
+MARK = " †"
+"""What stands behind the name of a row that no test shows."""
+
+BY_NAME = {
+    "a join or a sync that its member asks again on another connection": (
+        "test_classic_on_both.py",
+        "test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka",
+    ),
+    "a member of a generation that died with the broker before its assignment was saved": (
+        "test_classic_on_both.py",
+        "test_groups_are_the_same_after_both_brokers_have_started_again",
+    ),
+    "`retention.ms` that nobody set": ("test_wrong_requests.py", "test_the_settings_of_a_topic_are_a_real_kafkas"),
+}
+"""Rows that a test of another name shows: row -> its file and the test. All others are named in the tests as they are there."""
+
+
+def rows():
+    """Return the first cell of every row of a table of differences."""
+    tables = re.findall(r"^\| what \|.*\n\|[-| ]+\|\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE)
+    return [line[2:].split(" | ")[0] for table in tables for line in table.splitlines()]
+
+
+def names_in_tests():
+    """Return every text that stands in the modules beside this one, whole ones only."""
+    modules = [path.read_text() for path in Path(__file__).parent.rglob("*.py") if path.name != Path(__file__).name]
+    return {text for module in modules for text in re.findall(r'"([^"\n]+)"', module)}
+
+
+def test_every_row_is_shown_or_bears_the_mark():
+    shown = names_in_tests() | BY_NAME.keys()
+    assert len(rows()) > 40
+    assert [row for row in rows() if not row.endswith(MARK) and row not in shown] == []
+    assert [row for row in rows() if row.endswith(MARK) and row.removesuffix(MARK) in shown] == []
+
+
+@pytest.mark.parametrize(("row", "place"), BY_NAME.items())
+def test_a_row_that_is_shown_under_another_name_is_there_and_so_is_its_test(row, place):
+    file, test = place
+    assert row in rows()
+    assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text()

@@ -1,0 +1,30 @@
+"""A group's sink in the metadata of a real Apache Kafka's offsets, and who is refused by it, by both protocols."""
+
+import pytest
+
+from tests.spark.test_owner import (  # the same scenarios, on the `broker` of this module
+    cluster,
+    owner_of,
+    protocol,
+    test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition,
+    test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds,
+    test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on,
+    test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group,
+    test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing,
+)
+
+__all__ = [
+    "cluster",
+    "owner_of",
+    "protocol",
+    "test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition",
+    "test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds",
+    "test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on",
+    "test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group",
+    "test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing",
+]
+
+
+@pytest.fixture(scope="module")
+def broker(kafka):
+    return kafka

@@ -1,0 +1,106 @@
+"""Offsets that a foreign client has committed in a sink's group: they bear the sink's name only after its writer has taken them."""
+
+import pytest
+
+from apportion.errors import Code, Refused
+from apportion.member.batches import Batches
+from apportion.member.commits import Stored
+from apportion.member.plan import EARLIEST, Starting
+from apportion.member.sinks import Announcement
+from apportion.member.spans import Span, span
+from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+
+
+@pytest.fixture
+def there():
+    return Surroundings()
+
+
+def batches():
+    return Batches(("t",), checkpoint="c", starting=Starting(EARLIEST))
+
+
+@pytest.mark.parametrize("end", [5, 9])
+def test_what_a_foreign_client_has_committed_travels_in_the_span_and_bears_the_sinks_name_with_its_end(there, end):
+    there.ends[P1] = end
+    there.sees(target=held(P0))
+    mine = batches()
+    first = there.attempt(mine.next(BEGUN, None))
+    there.offsets[P1], there.metadata[P1] = 5, "java consumer"
+    there.sees(target=held(P0, P1))
+    doubted = there.attempt(mine.next(first, None))
+    assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(nameless=(P1,))
+    assert there.stored(P1) == Stored(5, "java consumer")
+    assert there.attempt(mine.next(doubted, None)) is doubted  # the batch is written, and nothing is new
+    assert there.stored(P1) == Stored(end, CLAIM)
+    there.ends[P1] = 12
+    assert there.attempt(mine.next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
+
+
+def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(there):
+    there.sees(target=held(P0, P1))
+    mine = batches()
+    both = there.attempt(mine.next(BEGUN, None))
+    both = there.attempt(mine.next(both, None))
+    there.sees(target=held(P0))
+    one = there.attempt(mine.next(both, None))
+    there.metadata[P1] = ""  # a foreign client has committed 10 as well
+    there.sees(target=held(P0, P1))
+    doubted = there.attempt(mine.next(one, None))
+    assert (doubted.nameless, there.stored(P1)) == ((P1,), Stored(10, ""))
+    there.attempt(mine.next(doubted, None))
+    assert there.stored(P1) == Stored(10, CLAIM)
+
+
+def test_it_is_so_after_an_attempt_that_was_cut(there):
+    there.sees(target=held(P0, P1))
+    there.offsets, there.metadata = {P1: 5}, {P1: ""}
+    mine = batches()
+    for cut in range(30):
+        there.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
+        try:
+            assert there.attempt(mine.next(BEGUN, None)).nameless == (P1,)
+            break
+        except Refused:
+            assert there.stored(P1) == Stored(5, "")
+    else:
+        raise AssertionError("no attempt came through")
+
+
+@pytest.mark.parametrize(("offset", "start"), [(0, 0), (5, 5), (3, 5), (10, 0), (8, 0)])
+def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, start):
+    """It is where the log begins, or not above where the checkpoint stands."""
+    there.starts = dict.fromkeys(ALL, start)
+    there.offsets, there.metadata = {P1: offset}, {P1: ""}
+    there.sees(target=held(P1))
+    previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
+    mine = Batches(("t",), checkpoint="c", starting=Starting(EARLIEST), fail_on_data_loss=False)
+    assert there.attempt(mine.next(previous, None)).nameless == ()
+    assert there.stored(P1).metadata == CLAIM
+
+
+def test_a_query_without_a_named_sink_doubts_nothing(there):
+    there.offsets, there.metadata = {P1: 5}, {P1: "java consumer"}
+    there.sees(target=held(P1))
+    assert there.attempt(batches().next(Span("c", {}, ()), None)) == Span("c", {P1: (5, 10)}, ())
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitions_without_a_row(there, is_second):
+    """P2 has had no row yet, and versions of before set a fence with rows only. Another query may have been upgraded first."""
+    there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM if is_second else "", P2: ""}
+    mine = batches()
+    asking = there.attempt(mine.next(span("old", {P0: (0, 4)}), None))
+    there.told = Announcement(TABLE, holds=True)
+    there.sees(target=held(P0, P2))
+    assert there.attempt(mine.next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
+    assert (there.stored(P0), there.stored(P2)) == (Stored(4, CLAIM), Stored(6, CLAIM))
+
+
+def test_a_new_checkpoint_in_a_group_that_has_its_sink_doubts_what_bears_no_name_though_the_table_has_fences(there):
+    there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
+    mine = batches()
+    asking = there.attempt(mine.next(BEGUN._replace(id="", sinks=None), None))
+    there.told = Announcement(TABLE, holds=True)
+    there.sees(target=held(P0, P2))
+    assert there.attempt(mine.next(asking, None)).nameless == (P0, P2)

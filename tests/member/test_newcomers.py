@@ -1,0 +1,149 @@
+"""Who comes to a group beside members that claim nothing: a newcomer waits, and of two that begin at once one sees the other."""
+
+import pytest
+
+from apportion.member.asks import Commit, Committed, Join, Members, NotYet, SessionLimit
+from apportion.member.batches import Batches
+from apportion.member.commits import Stored
+from apportion.member.plan import EARLIEST, Starting
+from apportion.member.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
+from apportion.member.spans import NOTHING, span
+from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, SESSION_MS, TABLE, Surroundings, held, read
+
+GRACE_MS = 5_000
+OTHERS = metadata_of(("/lake/other",))
+MINE = Announcement(TABLE)
+
+
+@pytest.fixture
+def there():
+    return Surroundings()
+
+
+def batches():
+    return Batches(("t",), checkpoint="c", starting=Starting(EARLIEST))
+
+
+def asked(there, mine, told=MINE):
+    """The question of a new query, which its writers have answered so."""
+    question = there.attempt(mine.next(NOTHING, None))
+    there.told = told
+    return question
+
+
+def waits(there, mine, question):
+    with pytest.raises(NotYet, match="have not said which sink they write to"):
+        there.attempt(mine.next(question, None))
+    assert there.joins == 0
+
+
+def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(there):
+    there.members = ("another",)
+    mine = batches()
+    question = asked(there, mine)
+    waits(there, mine, question)
+    there.offsets = {P1: 0}
+    there.sees(target=held(P0))
+    assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10)})
+    assert Members() not in there.asked
+
+
+def test_a_newcomer_waits_until_the_members_are_gone(there):
+    there.members = ("another",)
+    mine = batches()
+    question = asked(there, mine)
+    waits(there, mine, question)
+    there.members = ()
+    there.sees(target=held(P0))
+    assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10)})
+
+
+def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_session_and_its_grace(there):
+    there.members = ("another",)
+    mine = batches()
+    question = asked(there, mine)
+    waits(there, mine, question)
+    there.now_ms += SESSION_MS + GRACE_MS
+    waits(there, mine, question)
+    there.now_ms += 1
+    with pytest.raises(AnotherSink, match=r"members \(1\) that have not said which sink.*writes to /lake/t.*group of its own"):
+        there.attempt(mine.next(question, None))
+    assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionLimit())
+
+
+def test_a_member_that_has_come_meanwhile_has_its_own_time(there):
+    there.members = ("lost",)
+    mine = batches()
+    question = asked(there, mine)
+    waits(there, mine, question)
+    there.now_ms += SESSION_MS + GRACE_MS + 1
+    there.members = ("another",)
+    waits(there, mine, question)
+
+
+@pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])
+def test_who_has_proof_or_nothing_to_prove_does_not_wait(there, proof):
+    there.members = ("another",)
+    there.subscribed = () if proof == "no topic" else ("t",)
+    there.sees(target=held() if proof == "no topic" else held(P0))
+    mine = batches()
+    before = span("old", {P0: (10, 10)}) if proof == "a checkpoint" else NOTHING
+    question = there.attempt(mine.next(before, None))
+    there.told = SILENCE if proof == "no writer" else Announcement(TABLE, holds=proof == "fences")
+    assert there.attempt(mine.next(question, None)).asks == 0
+    assert Members() not in there.asked
+
+
+def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(there):
+    mine = batches()
+    question = asked(there, mine)
+    there.sees(target=held(P0))
+
+    def answer(ask, asked=there.answer):
+        if isinstance(ask, Commit):
+            there.offsets[P1], there.metadata[P1] = 0, ""  # after the first look, at the start of its log
+        return asked(ask)
+
+    there.answer = answer
+    with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"):
+        there.attempt(mine.next(question, None))
+    assert there.stored(P0) == Stored(0, NOBODY_READ)
+
+
+def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_ones(there):
+    there.offsets, there.metadata = {P1: 0, P2: 0}, dict.fromkeys(ALL, "")
+    mine = batches()
+    question = asked(there, mine)
+    there.sees(target=held(P0, P1))
+    assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
+    assert there.stored(P1) == Stored(0, CLAIM)
+
+
+def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(there):
+    mine = batches()
+    question = asked(there, mine, SILENCE)
+    there.sees(target=held(P0))
+
+    def answer(ask, asked=there.answer):
+        if isinstance(ask, Commit):
+            there.offsets[P1], there.metadata[P1] = 0, OTHERS
+        return asked(ask)
+
+    there.answer = answer
+    with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
+        there.attempt(mine.next(question, None))
+    assert there.stored(P0) == Stored(0, NOBODY_READ)
+
+
+def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_and_only_then(there):
+    mine = batches()
+    question = asked(there, mine, SILENCE)
+    there.sees(target=held(P0))
+    batch = there.attempt(mine.next(question, None))
+    there.offsets[P1], there.metadata[P1] = 0, OTHERS
+    assert there.attempt(mine.next(batch, None)) is batch
+    assert not [ask for ask in there.asked if isinstance(ask, Committed | Join)]
+    there.sees(epoch=4, owned=held(P0))
+    with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
+        there.attempt(mine.next(batch, None))
+    assert not [ask for ask in there.asked if isinstance(ask, Commit)]

@@ -1,0 +1,282 @@
+"""A question to the writers that an earlier process has asked: its answer counts where it leads on, else it is asked anew."""
+
+import pytest
+
+from apportion.machine import Note
+from apportion.member.asks import Commit, Committed, Join, Leave, Starts, Subscribed
+from apportion.member.batches import Batches
+from apportion.member.commits import Stored
+from apportion.member.plan import EARLIEST, LATEST, Starting
+from apportion.member.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
+from apportion.member.spans import NOTHING, Span, span
+from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+
+OTHER = ("/lake/other",)
+OTHERS = metadata_of(OTHER)
+BOTH = ("/lake/s", "/lake/t")
+LOOK = (Subscribed(), Committed(ALL, 0))
+MINE = Announcement(TABLE)
+
+
+@pytest.fixture
+def there():
+    return Surroundings()
+
+
+def process(starting=EARLIEST):
+    """What one process of the query holds."""
+    return Batches(("t",), checkpoint="c", starting=Starting(starting))
+
+
+def refused(there, question, mine):
+    with pytest.raises(AnotherSink) as refusal:
+        there.attempt(mine.next(question, None))
+    return str(refusal.value)
+
+
+def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(there):
+    there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
+    there.sees(target=held(P0, P1))
+    first = process()
+    question = there.attempt(first.next(NOTHING, None))
+    there.told = MINE
+    assert "the same checkpoint" in refused(there, question, first)
+    again = process()
+    asked_anew = there.attempt(again.next(question, None))  # what was left by the first process still says no
+    assert asked_anew == Span("c", {}, asks=2, nameless=(P1,))
+    assert there.joins == 0
+    there.told = Announcement(TABLE, adopt=True)
+    assert there.attempt(again.next(asked_anew, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
+    assert Commit({P0: 4, P1: 7}, 0, CLAIM) in there.asked
+
+
+def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(there):
+    there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
+    question = there.attempt(process().next(NOTHING, None))
+    there.told = Announcement(TABLE, adopt=True)  # by a run that was refused because the group had members then
+    again = process()
+    asked_anew = there.attempt(again.next(question, None))
+    assert asked_anew.asks == 2
+    there.told = MINE
+    assert "belongs to the sink /lake/other" in refused(there, asked_anew, again)
+    assert there.stored(P0) == Stored(4, OTHERS)
+
+
+def test_an_answer_that_leads_on_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(there):
+    question = there.attempt(process().next(NOTHING, None))
+    there.told = MINE
+    there.sees(target=held(P0))
+    assert there.attempt(process().next(question, None)) == read("c", {P0: (0, 10)})
+
+
+def test_a_question_without_an_answer_is_asked_anew_by_another_process(there):
+    question = there.attempt(process().next(NOTHING, None))
+    there.sees(target=held(P0))
+    later = process()  # on another host: there is no file
+    asked_anew = there.attempt(later.next(question, None))
+    assert (asked_anew, there.joins) == (Span("c", {}, asks=2), 0)
+    there.told = MINE
+    assert there.attempt(later.next(asked_anew, None)) == read("c", {P0: (0, 10)})
+
+
+def test_silence_is_an_answer_at_once_in_the_process_that_has_asked_and_for_others_at_the_second_question(there):
+    first = process()
+    question = there.attempt(first.next(NOTHING, None))
+    there.sees(target=held(P0))
+    unnamed = span("c", {P0: (0, 10)})._replace(sinks=())
+    assert there.attempt(first.next(question, None)) == unnamed
+    there = Surroundings()
+    there.sees(target=held(P0))
+    second = there.attempt(process().next(question, None))
+    assert second.asks == 2
+    assert there.attempt(process().next(second, None)) == unnamed
+
+
+def test_silence_in_a_group_of_others_is_never_believed(there):
+    there.offsets = {P0: 4}
+    question = Span("c", {}, asks=57)
+    later = process()
+    asked_anew = there.attempt(later.next(question, None))
+    assert (asked_anew, there.joins) == (Span("c", {}, asks=58), 0)
+    assert "belongs to the sink /lake/t" in refused(there, asked_anew, later)
+
+
+def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(there):
+    there.offsets, there.metadata = {P0: 9}, {P0: ""}
+    mine = process()
+    question = there.attempt(mine.next(NOTHING, None))
+    there.offsets[P0] = 3
+    there.told = Announcement(TABLE, holds=True)
+    there.sees(target=held(P0))
+    assert there.attempt(mine.next(question, None)) == read("c", {P0: (3, 10)})
+    assert there.stored(P0) == Stored(3, CLAIM)
+
+
+def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(there):
+    there.offsets, there.metadata = dict.fromkeys((P0, P1), 10), dict.fromkeys((P0, P1), "")
+    mine = process(LATEST)
+    before = span("old", {P0: (10, 10), P1: (10, 10)})
+    question = there.attempt(mine.next(before, None))
+    there.told = MINE
+    there.ends = dict.fromkeys(ALL, 12)
+    there.sees(target=held(P0, P1))
+    assert there.attempt(mine.next(question, None)) == read("old", {P0: (10, 12), P1: (10, 12)})
+
+
+def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(there):
+    there.offsets, there.metadata = {P0: 3, P1: 2, P2: 5}, dict.fromkeys(ALL, "")
+    there.starts = {P0: 3, P1: 4, P2: 5}
+    there.sees(target=held(P0))
+    mine = process()
+    question = there.attempt(mine.next(NOTHING, None))
+    there.told = MINE
+    assert there.attempt(mine.next(question, None)) == read("c", {P0: (3, 10)})
+    assert there.asked[2] == Starts(ALL)
+    there.starts[P2] = 4
+    later = process()
+    question = there.attempt(later.next(NOTHING, None))
+    there.metadata[P0] = ""
+    assert r"(t-2: 5) that did not come from /lake/t" in refused(there, question, later)
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_else(there, is_cut_off):
+    there.offsets, there.metadata = {P0: 4}, {P0: ""}
+    mine = process()
+    question = there.attempt(mine.next(NOTHING, None))
+    there.told = Announcement(TABLE, holds=True)
+    there.sees(target=held(P0, P1))
+
+    def answer(ask, asked=there.answer):
+        told = asked(ask)
+        if isinstance(ask, Commit) and P1 in ask.offsets:
+            there.offsets[P2], there.metadata[P2] = 0, OTHERS
+            there.answer = asked
+            if is_cut_off:
+                raise TimeoutError
+        return told
+
+    there.answer = answer
+    if is_cut_off:
+        with pytest.raises(TimeoutError):
+            there.attempt(mine.next(question, None))
+    assert "belongs to the sink /lake/other, as the committed offset of t-2" in refused(there, question, mine)
+    assert (there.stored(P0), there.stored(P1)) == (Stored(4, CLAIM), Stored(0, NOBODY_READ))
+
+
+def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(there):
+    there.offsets, there.metadata = {P0: 10, P1: 10}, dict.fromkeys(ALL, OTHERS)
+    there.ends = dict.fromkeys(ALL, 20)
+    there.sees(target=held(P0, P1))
+    mine = process()
+    old = span("c", {P0: (0, 10), P1: (10, 10)})._replace(sinks=OTHER)
+    batch = there.attempt(mine.next(old, None))
+    assert (batch.sinks, batch.ranges) == (OTHER, {P0: (10, 20), P1: (10, 20)})
+    there.told = Announcement(TABLE, adopt=True)  # the writer has written it to the table's new place
+    question = there.attempt(mine.next(batch, None))
+    assert question == Span("c", {P0: (20, 20), P1: (20, 20)}, asks=1)
+    assert (there.leaves, there.asked[0]) == (1, Leave())
+    there.ends = dict.fromkeys(ALL, 30)
+    assert there.attempt(mine.next(question, None)) == read("c", {P0: (20, 30), P1: (20, 30)})
+    assert [ask for ask in there.asked if isinstance(ask, Commit | Join)] == [
+        Commit({P0: 10, P1: 10}, 0, CLAIM),
+        Join(),
+        Commit({P0: 20, P1: 20}, 1, CLAIM),
+    ]
+
+
+def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(there):
+    begun = Span("c", {}, BOTH)
+    there.told = Announcement(BOTH)
+    there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
+    there.sees(target=held(P0))
+    mine = process()
+    batch = there.attempt(mine.next(begun, None))
+    assert batch.ranges == {P0: (0, 10)}
+    there.told = MINE
+    question = there.attempt(mine.next(batch, None))
+    assert (question, there.leaves) == (Span("c", {P0: (0, 0)}, asks=1), 1)
+    assert not [ask for ask in there.asked if isinstance(ask, Commit)]
+    with pytest.raises(AnotherSink, match="a batch was not given to /lake/s: call every writer for every batch, empty ones too"):
+        there.attempt(mine.next(question, None))
+    assert there.offsets == {P0: 0}
+    corrected = process()
+    asked_anew = there.attempt(corrected.next(question, None))  # what the first process was told is not believed
+    assert asked_anew.asks == 2
+    there.told = Announcement(BOTH)
+    batch_again = there.attempt(corrected.next(asked_anew, None))
+    assert batch_again == batch  # the one drops it by its fences, the other writes it
+
+
+def test_a_batch_that_a_writer_was_not_given_is_planned_again_where_all_writers_answer(there):
+    there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
+    there.sees(target=held(P0))
+    mine = process()
+    batch = there.attempt(mine.next(Span("c", {}, BOTH), None))
+    there.told = Announcement(("/lake/t",), adopt=True)  # left in from the beginning
+    question = there.attempt(mine.next(batch, None))
+    assert question == Span("c", {P0: (0, 0)}, asks=1)
+    there.told = Announcement(BOTH, adopt=True)
+    assert there.attempt(mine.next(question, None)) == batch
+    assert there.stored(P0) == Stored(0, metadata_of(BOTH))
+
+
+def test_fewer_tables_are_an_adoption_that_is_logged(there):
+    there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
+    there.sees(target=held(P0))
+    mine = process()
+    batch = there.attempt(mine.next(Span("c", {}, BOTH), None))
+    there.told = Announcement(("/lake/t",), adopt=True)
+    question = there.attempt(mine.next(batch, None))
+    assert there.attempt(mine.next(question, None)).sinks == ("/lake/t",)
+    said = "adopt=True: the group belonged to /lake/s and /lake/t, and belongs to /lake/t from now on"
+    assert Note("warning", said) in there.asked
+
+
+def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(there):
+    there.sees(target=held(P0))
+    mine = process()
+    question = there.attempt(mine.next(NOTHING, None))
+    batch = there.attempt(mine.next(question, None))
+    assert batch.sinks == ()
+    there.told = Announcement(TABLE, adopt=True)
+    question = there.attempt(mine.next(batch, None))
+    assert (question.asks, there.leaves) == (1, 1)
+    there.told = SILENCE
+    with pytest.raises(AnotherSink, match=r"not given to /lake/t: call every writer for every batch, empty ones too \(none behind"):
+        there.attempt(mine.next(question, None))
+
+
+def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(there):
+    there.offsets, there.metadata = {P0: 10, P1: 10}, dict.fromkeys(ALL, OTHERS)
+    there.ends = dict.fromkeys(ALL, 20)
+    there.sees(target=held(P0, P1))
+    stood = read("c", {P0: (0, 10), P1: (0, 10)})
+    mine = process()
+    question = there.attempt(mine.next(stood, None))
+    assert (question, there.joins) == (Span("c", {P0: (10, 10), P1: (10, 10)}, asks=1), 0)
+    there.told = MINE
+    assert "belongs to the sink /lake/other" in refused(there, question, mine)
+    again = process()
+    question = there.attempt(again.next(question, None))
+    there.told = Announcement(TABLE, adopt=True)
+    assert there.attempt(again.next(question, None)) == read("c", {P0: (10, 20), P1: (10, 20)})
+    assert there.stored(P0) == Stored(10, CLAIM)
+
+
+def test_a_writer_of_a_batch_without_records_need_not_have_been_called(there):
+    begun = Span("c", {}, BOTH)
+    there.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
+    there.sees(target=held(P0))
+    mine = process()
+    batch = there.attempt(mine.next(begun, None))
+    there.told = Announcement(BOTH)
+    assert there.attempt(mine.next(batch, None)) is batch
+    there.told = SILENCE  # the files are gone, after days without a record
+    there.sees(target=held(P0, P1), owned=held(P0))
+    there.ends = {**there.ends, P1: 0}
+    gained = there.attempt(mine.next(batch, None))
+    assert gained.ranges == {P0: (10, 10), P1: (0, 0)}
+    assert there.attempt(mine.next(gained, None)) is gained  # nothing was to be read, so nobody had to be called
+    there.sees(target=held(P0))  # another process, on another host
+    assert there.attempt(process().next(batch, None)).resting() == batch.resting()

@@ -1,0 +1,131 @@
+"""message.timestamp.type=LogAppendTime: every record bears the time at which the broker took it, whatever its producer wrote."""
+
+import pytest
+from crc32c import crc32c
+
+from apportion.errors import Code
+from apportion.wire.batch import Record, encode_records, stamp_append_time
+from tests.node.topic_play import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
+
+APPEND = {"message_timestamp_type": "LogAppendTime"}
+
+
+def batch(*times, compression=0, **facts):
+    """One batch with a record for each time."""
+    records = [Record(number, time, b"k%d" % number, b"v", (("h", b"x"),)) for number, time in enumerate(times)]
+    return encode_records(records, base_offset=0, attributes=compression, **facts)
+
+
+@pytest.fixture
+def appending(play):
+    """A broker with a topic of this kind, at a wall clock of WALL_MS + 7000."""
+    assert create(play, **APPEND) == (Code.NONE, None)
+    play.now_ms = 7000
+    return play
+
+
+@pytest.mark.parametrize("compression", range(5))
+def test_the_header_alone_is_stamped_and_its_crc_made_anew(appending, kit, compression):
+    sent = batch(kit.WALL_MS - 500, kit.WALL_MS, compression=compression)
+    answer = produced(appending, kit.produce("t", sent))
+    assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (Code.NONE, 0, kit.WALL_MS + 7000)
+    [(header, records)] = stored(appending, kit)
+    assert header.attributes == compression | 8
+    assert (header.first_timestamp_ms, header.max_timestamp_ms) == (kit.WALL_MS - 500, kit.WALL_MS + 7000)
+    expected = bytearray(sent)
+    stamp_append_time(expected, kit.WALL_MS + 7000)
+    assert expected[61:] == sent[61:]
+    assert header.crc == crc32c(bytes(expected[21:]))
+    assert [(record.offset, record.timestamp_ms, record.key) for record in records] == [
+        (0, kit.WALL_MS + 7000, b"k0"),
+        (1, kit.WALL_MS + 7000, b"k1"),
+    ]
+
+
+@pytest.mark.parametrize("timestamp_ms", [-1, 0, 1, 1_700_000_000_000 + 7 * 86_400_000])
+def test_no_timestamp_of_a_producer_is_out_of_range(play, kit, timestamp_ms):
+    create(play, **APPEND, message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000")
+    answer = produced(play, kit.produce("t", batch(timestamp_ms)))
+    assert (answer.error_code, answer.log_append_time_ms) == (Code.NONE, kit.WALL_MS)
+
+
+def test_the_brokers_setting_holds_for_topics_that_have_none_of_their_own(kit):
+    play = kit.Play(**{"log.message.timestamp.type": "LogAppendTime"})
+    play.create("t")
+    create(play, "own", message_timestamp_type="CreateTime")
+    assert produced(play, kit.produce("t", batch(5))).log_append_time_ms == kit.WALL_MS
+    assert produced(play, kit.produce("own", batch(5))).log_append_time_ms == -1
+    assert [stored(play, kit, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [kit.WALL_MS, 5]
+
+
+def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit):
+    play = kit.Play()
+    play.create("t")
+    produced(play, kit.produce("t", batch(kit.WALL_MS - 5)))
+    for kind, told_ms in (("LogAppendTime", kit.WALL_MS), ("CreateTime", -1)):
+        play.settings = {"log.message.timestamp.type": kind}
+        play = play.crash()
+        assert produced(play, kit.produce("t", batch(kit.WALL_MS - 5))).log_append_time_ms == told_ms
+    assert [(header.timestamp_type, records[0].timestamp_ms) for header, records in stored(play, kit)] == [
+        (0, kit.WALL_MS - 5),
+        (1, kit.WALL_MS),
+        (0, kit.WALL_MS - 5),
+    ]
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_offsets_are_found_by_the_time_of_the_append(appending, kit, is_restarted):
+    for _ in range(3):
+        produced(appending, kit.produce("t", batch(9, 5, 7)))
+        appending.now_ms += 10
+    play = appending.crash() if is_restarted else appending
+    first_ms = kit.WALL_MS + 7000
+    assert listed(play, 6) == (0, first_ms)
+    assert listed(play, first_ms) == (0, first_ms)
+    assert listed(play, first_ms + 1) == (3, first_ms + 10)
+    assert listed(play, first_ms + 20) == (6, first_ms + 20)
+    assert listed(play, first_ms + 21) == (-1, -1)
+    assert listed(play, YOUNGEST) == (6, first_ms + 20)
+    assert (listed(play, EARLIEST), listed(play, LATEST)) == ((0, -1), (9, -1))
+
+
+def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time(appending, kit):
+    sent = batch(5, producer=(7, 0, 0))
+    assert produced(appending, kit.produce("t", sent)).log_append_time_ms == kit.WALL_MS + 7000
+    appending.now_ms += 1000
+    again = appending.crash()
+    again.now_ms = 60_000
+    answer = produced(again, kit.produce("t", sent))
+    assert (answer.base_offset, answer.log_append_time_ms) == (0, kit.WALL_MS + 7000)
+    [(header, _)] = stored(again, kit)
+    assert header.max_timestamp_ms == kit.WALL_MS + 7000
+
+
+def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_record(appending, kit):
+    claimed = bytearray(batch(5, 6))
+    stamp_append_time(claimed, kit.WALL_MS)
+    answer = produced(appending, kit.produce("t", bytes(claimed)))
+    assert (answer.error_code, answer.base_offset) == (Code.INVALID_TIMESTAMP, -1)
+    assert [each.batch_index for each in answer.record_errors] == [0, 1]
+    assert stored(appending, kit) == []
+
+
+def test_where_producers_give_the_time_such_a_claim_is_dropped(play, kit):
+    play.create("t")
+    sent = batch(5, 6)
+    claimed = bytearray(sent)
+    stamp_append_time(claimed, 6)
+    assert produced(play, kit.produce("t", bytes(claimed))).error_code == Code.NONE
+    [(header, records)] = stored(play, kit)
+    assert (header.attributes, [record.timestamp_ms for record in records]) == (0, [5, 6])
+
+
+def test_a_topic_whose_records_are_stamped_loses_them_by_that_time(kit):
+    play = kit.Play(**{"log.retention.check.interval.ms": 1000})
+    create(play, **APPEND, retention_ms="5000")
+    produced(play, kit.produce("t", batch(5)))
+    play.sleep(4999)
+    assert listed(play, EARLIEST) == (0, -1)
+    play.sleep(2001)
+    play.flush()
+    assert listed(play, EARLIEST) == (1, -1)

@@ -1,0 +1,151 @@
+"""Settings of the broker that no other test is about: each changes what clients see."""
+
+import pytest
+
+from apportion.errors import Code
+from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.node.topic_play import produced
+
+
+def test_topics_are_deleted_only_where_that_is_allowed(kit):
+    request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),))
+    for is_allowed, code in ((False, Code.TOPIC_DELETION_DISABLED), (True, Code.NONE)):
+        play = kit.Play(**{"delete.topic.enable": is_allowed})
+        play.create("t")
+        assert play.call(request).responses[0].error_code == code
+
+
+def test_a_fetch_brings_no_more_than_the_broker_gives_at_once(kit):
+    for most_bytes, count in ((2500, 2), (57_671_680, 5)):
+        play = kit.Play(**{"fetch.max.bytes": most_bytes})
+        play.create("t")
+        sizes = []
+        for _ in range(5):
+            sent = kit.batch(b"x" * 1000)
+            sizes.append(len(sent))
+            produced(play, kit.produce("t", sent))
+        answer = play.call(kit.fetch("t", max_bytes=1 << 30), 12)
+        assert len(answer.responses[0].partitions[0].records) == sum(sizes[:count])
+
+
+@pytest.mark.parametrize(("expires_ms", "code"), [(60_000, Code.NONE), (86_400_000, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)])
+def test_a_producer_that_was_silent_for_so_long_is_forgotten(kit, expires_ms, code):
+    play = kit.Play(**{"producer.id.expiration.ms": expires_ms})
+    play.create("t")
+    for sequence, wanted in ((0, Code.NONE), (5, code)):
+        sent = kit.batch(b"v", producer_id=7, producer_epoch=0, base_sequence=sequence)
+        assert produced(play, kit.produce("t", sent)).error_code == wanted
+        play.sleep(660_000)
+
+
+def test_the_broker_bears_the_number_that_it_was_given(kit):
+    play = kit.Play(**{"node.id": 7})
+    answer = play.call(DescribeClusterRequest())
+    assert (answer.controller_id, [each.broker_id for each in answer.brokers]) == (7, [7])
+
+
+def test_groups_are_spread_over_as_many_partitions_as_was_said(kit):
+    play = kit.Play(**{"offsets.topic.num.partitions": 3})
+    [topic] = play.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))).topics
+    assert len(topic.partitions) == 3
+
+
+def join(play, session_ms=6000, member_id=""):
+    """The ticket of a classic member that joins, in a version that takes it in at once."""
+    protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
+    facts = {"group_id": "g", "session_timeout_ms": session_ms, "rebalance_timeout_ms": 1000, "member_id": member_id}
+    ticket = play.ask(JoinGroupRequest(protocol_type="consumer", protocols=protocols, **facts), 3)
+    play.sleep(0)
+    play.flush()
+    return ticket
+
+
+@pytest.mark.parametrize(("delay_ms", "after_ms"), [(0, 0), (700, 700)])
+def test_a_classic_group_waits_for_more_members_before_it_begins(kit, delay_ms, after_ms):
+    play = kit.Play(**{"group.initial.rebalance.delay.ms": delay_ms})
+    ticket = join(play)
+    if after_ms:
+        play.sleep(after_ms - 1)
+        assert ticket not in play.answers
+        play.sleep(1)
+        play.flush()
+    assert play.answers[ticket].error_code == Code.NONE
+
+
+def test_a_classic_group_has_no_more_members_than_it_may(kit):
+    play = kit.Play(**{"group.max.size": 2, "group.initial.rebalance.delay.ms": 700})
+    first, second, third = (join(play) for _ in range(3))
+    assert play.answers[third].error_code == Code.GROUP_MAX_SIZE_REACHED
+    play.sleep(1400)
+    play.flush()
+    assert [play.answers[each].error_code for each in (first, second)] == [Code.NONE] * 2
+
+
+@pytest.mark.parametrize(("session_ms", "code"), [(1999, 26), (2000, 0), (3000, 0), (3001, 26)])
+def test_the_session_of_a_classic_member_is_within_its_bounds(kit, session_ms, code):
+    play = kit.Play(**{"group.min.session.timeout.ms": 2000, "group.max.session.timeout.ms": 3000})
+    assert play.answers[join(play, session_ms)].error_code == code
+
+
+def beat(play, member_id, epoch=0):
+    """The answer to a member of a consumer group."""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id=member_id,
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    return play.call(request, 1)
+
+
+def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(kit):
+    play = kit.Play(**{"group.consumer.heartbeat.interval.ms": 300, "apportion.consumer.unsettled.heartbeat.interval.ms": 200})
+    play.create("t", 4)
+    assert beat(play, "a").heartbeat_interval_ms == 300
+    assert beat(play, "b").heartbeat_interval_ms == 200, "it waits for what a has to give up"
+
+
+@pytest.mark.parametrize(("session_ms", "code"), [(2000, Code.UNKNOWN_MEMBER_ID), (60_000, Code.NONE)])
+def test_a_member_of_a_consumer_group_is_put_out_after_its_session(kit, session_ms, code):
+    play = kit.Play(**{"group.consumer.session.timeout.ms": session_ms})
+    play.create("t")
+    epoch = beat(play, "a").member_epoch
+    play.sleep(2001)
+    play.flush()
+    assert beat(play, "a", epoch).error_code == code
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"log.retention.ms": 0}, "log.retention.ms must be at least 1, or -1 for ever, not 0."),
+        ({"log.roll.ms": 0}, "log.roll.ms must be at least 1, not 0."),
+        ({"log.message.timestamp.before.max.ms": -1}, "log.message.timestamp.before.max.ms must be at least 0, not -1."),
+        (
+            {"log.message.timestamp.type": "appended"},
+            "log.message.timestamp.type must be CreateTime or LogAppendTime, not 'appended'.",
+        ),
+        ({"log.retention.minutes": "soon"}, "log.retention.minutes must be a whole number, not 'soon'."),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "there is no setting 'sasl.enabled.mechanisms'."),
+    ],
+)
+def test_a_setting_with_a_value_that_it_cannot_have_is_refused_in_one_sentence(given, why):
+    with pytest.raises(SettingRefused) as refused:
+        BrokerSettings.of(given)
+    assert str(refused.value) == why
+
+
+def test_a_setting_that_leaves_the_word_to_another_is_described_without_a_value(kit):
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name="1", configuration_keys=("log.retention.ms", "log.roll.hours")
+    )
+    [result] = kit.Play().call(DescribeConfigsRequest(resources=(resource,))).results
+    assert [(each.name, each.value) for each in result.configs] == [("log.retention.ms", None), ("log.roll.hours", "168")]

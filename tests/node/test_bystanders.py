@@ -1,0 +1,130 @@
+"""Bystanders of what breaks off are told to ask again, if anything; and what fails whenever it is tried keeps nobody waiting."""
+
+import pytest
+
+from apportion.coord.placement import shard_of
+from apportion.coord.shard import Shard, TopicsChanged
+from apportion.coord.turn import Turn
+from apportion.errors import Code
+from apportion.machine import Gone, Tick, Ticket
+from apportion.node.coordinators import Coordinators
+from tests.node.breaking import Fault, LastingFault, begun, commit, join, make, produce
+
+DELAY_MS = 60_000
+SHARDS = {"group.initial.rebalance.delay.ms": DELAY_MS, "offsets.topic.num.partitions": 5}
+PLANTED = RuntimeError("planted")
+
+
+@pytest.fixture
+def history(kit):
+    """A broker with a topic, whose classic groups wait long for more members."""
+    life = begun(kit, **SHARDS)
+    life.create("t", 1)
+    life.call(*commit(life, "first", "t"))
+    return life
+
+
+def joining(history, *groups):
+    """A ticket for each group: of a member that waits in its JoinGroup."""
+    tickets = {group: history.ask(*join(history, group)) for group in groups}
+    history.flush()
+    assert not set(tickets.values()) & set(history.answers)
+    return tickets
+
+
+def apart(count):
+    """Names of so many groups, each of another shard."""
+    names = {shard_of(f"g{number}", 5): f"g{number}" for number in range(50)}
+    return [names[shard] for shard in sorted(names)][:count]
+
+
+def codes(history, tickets):
+    """The code of each group that was answered."""
+    return {group: history.answers[ticket].error_code for group, ticket in tickets.items() if ticket in history.answers}
+
+
+def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(history):
+    group = apart(1)[0]
+    neighbour = next(f"n{at}" for at in range(99) if shard_of(f"n{at}", 5) == shard_of(group, 5))
+    tickets = joining(history, group)
+    with pytest.MonkeyPatch.context() as patch:
+        history.faults = [Fault(patch, (Turn, "emit"), 1, True, PLANTED)]
+        answer = history.call(*commit(history, neighbour, "t"))
+    assert answer.topics[0].partitions[0].error_code == Code.UNKNOWN_SERVER_ERROR
+    assert codes(history, tickets) == {group: Code.COORDINATOR_NOT_AVAILABLE}
+
+
+def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(history):
+    tickets = joining(history, *apart(2))
+    with pytest.MonkeyPatch.context() as patch:
+        history.faults = [Fault(patch, (Coordinators, "tick"), 1, True, PLANTED)]
+        history.sleep(DELAY_MS)
+        history.flush()
+    assert sorted(codes(history, tickets).values()) == [Code.NONE, Code.COORDINATOR_NOT_AVAILABLE]
+
+
+@pytest.mark.parametrize("place", [(Coordinators, "tell"), (Shard, "step")], ids=["tell", "step"])
+def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(history, place):
+    tickets = joining(history, *apart(3))
+    with pytest.MonkeyPatch.context() as patch:
+        history.faults = [Fault(patch, place, 2, False, PLANTED)]
+        ticket = history.ask(*make(history, "v"))
+        history.sleep(10)
+        history.flush()
+    assert history.answers[ticket].topics[0].error_code == Code.NONE
+    assert sorted(codes(history, tickets).values()) == ([] if place[0] is Coordinators else [Code.COORDINATOR_NOT_AVAILABLE])
+    assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
+
+
+def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_behind_it_hear(history, monkeypatch):
+    tickets, heard = joining(history, *apart(3)), []
+    whole = Shard.step
+    monkeypatch.setattr(Shard, "step", lambda shard, event, now: heard.append((shard, event)) or whole(shard, event, now))
+    with pytest.MonkeyPatch.context() as patch:
+        history.faults = [Fault(patch, (Shard, "step"), 1, False, PLANTED)]
+        history.step(Gone((Ticket(tickets[apart(3)[2]]),)))
+        history.sleep(10)
+    assert sum(type(event) is Gone for _, event in heard) == len(list(history.node.shards())) - 1
+    assert len(codes(history, tickets)) <= 1
+
+
+LASTING = {
+    "tell": (Coordinators, "tell", 400),
+    "told": (Shard, "step", 400),
+    "ticked": (Coordinators, "tick", 400),
+}
+
+
+@pytest.mark.parametrize("where", LASTING)
+def test_what_fails_whenever_it_is_tried_is_left_alone_and_everybody_else_is_served(history, where):
+    owner, name, most_times = LASTING[where]
+    lasting_ms = 120_000
+    joining(history, *apart(2))
+    with pytest.MonkeyPatch.context() as patch:
+        if where == "told":
+            whole = Shard.step
+            fault = LastingFault(patch, (Shard, "step"), history, history.now_ms + lasting_ms, PLANTED)
+            broken = Shard.step
+            patch.setattr(
+                Shard,
+                "step",
+                lambda shard, event, now: (broken if type(event) in (TopicsChanged, Tick) else whole)(shard, event, now),
+            )
+        else:
+            fault = LastingFault(patch, (owner, name), history, history.now_ms + lasting_ms, PLANTED)
+        history.faults = [fault]
+        ticket = history.ask(*make(history, "v"))
+        for second in range(lasting_ms // 1000):
+            if second % 10 == 0:
+                asked = history.ask(*produce(history, "t", (0,)))
+            history.sleep(1_000)
+            history.flush()
+            assert asked in history.answers
+        assert history.answers[ticket].topics[0].error_code == Code.NONE
+        assert 0 < fault.times <= most_times
+        assert len([note for note in history.notes if note.level == "error"]) <= 4
+        history.sleep(10_000)
+        history.flush()
+        history.faults = ()
+    assert all(shard.topics is history.node.topics for _, shard in history.node.shards())
+    assert sum("more steps failed at" in note.text for note in history.notes) >= 1 or fault.times == 1

@@ -1,0 +1,145 @@
+"""No setting of a topic or broker is taken and then not obeyed: `fates.py` says what becomes of each, and this holds it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from apportion.errors import Code
+from apportion.node.settings import BrokerSettings
+from apportion.node.topics import TOPIC_SETTINGS
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.node.fates import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
+from tests.node.topic_play import create, produced
+
+TESTS = Path(__file__).parents[1]
+
+
+def described(play, name="t"):
+    """Every setting of a topic as a client is told it: value and source."""
+    resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
+    [result] = play.call(DescribeConfigsRequest(resources=(resource,))).results
+    return {each.name: (each.value, each.config_source) for each in result.configs}
+
+
+def of_kind(kind):
+    return sorted(name for name, fate in TOPIC.items() if type(fate) is kind)
+
+
+def test_every_setting_has_a_fate():
+    assert sorted(TOPIC_SETTINGS) == sorted(TOPIC)
+
+
+def source_or_none(file, function):
+    """The text of a function of a test file, its decorators, and whatever of the file it names; None if there is none."""
+    text = (TESTS / file).read_text()
+    nodes = ast.parse(text).body
+    made = next((node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function), None)
+    if made is None:
+        return None
+    said, added = [*made.decorator_list, made], [made]
+    while added:
+        names = {each.id for node in added for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names |= {each.arg for node in added for each in ast.walk(node) if isinstance(each, ast.arg)}  # fixtures
+        added = [node for node in nodes if node not in said and names & bound_by(node)]
+        said += added
+    lines = text.split("\n")
+    return "\n".join(line for node in said for line in lines[node.lineno - 1 : node.end_lineno])
+
+
+def bound_by(node):
+    """The names that a statement of a module gives a meaning to."""
+    if isinstance(node, ast.FunctionDef):
+        return {node.name}
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+
+def test_every_setting_that_the_broker_takes_is_obeyed():
+    assert sorted(BrokerSettings().named()) == sorted(BROKER)
+
+
+OBEYED = [(name, TOPIC[name].test) for name in of_kind(Obeyed)] + sorted(BROKER.items())
+OBEYED += [(name, test) for name in of_kind(InPart) for test in TOPIC[name].tests]
+
+
+@pytest.mark.parametrize(("name", "test"), OBEYED)
+def test_a_setting_that_is_obeyed_has_a_test_that_says_its_name(name, test):
+    file, _, function = test.partition("::")
+    text = source_or_none(file, function)
+    assert text is not None
+    assert any(word in text for word in (name, name.replace(".", "_"), name.removeprefix("log.").replace(".", "_")))
+
+
+def test_what_a_setting_does_not_do_is_said():
+    assert of_kind(InPart) == ["cleanup.policy"]
+    assert all(TOPIC[name].missing for name in of_kind(InPart))
+
+
+def named_in(path, start, end):
+    """Every word in backticks between two marks of a page."""
+    text = (TESTS.parent / path).read_text()
+    return set(re.findall("`([a-z0-9.]+)`", text[text.index(start) : text.index(end)]))
+
+
+def test_the_page_on_the_broker_names_every_setting_and_no_other():
+    of_topics = named_in("docs/broker.md", "\n| settings |", "\n## How it is built")
+    assert of_topics - {"compact", "producer"} == set(TOPIC)
+    of_broker = named_in("docs/broker.md", "\n## Settings\n", "\n## Settings of a topic")
+    assert of_broker - {"server.properties"} == {*BROKER, "offsets.topic.replication.factor"}
+
+
+@pytest.mark.parametrize("name", of_kind(Refused))
+def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(play, name):
+    code, why = create(play, **{name: TOPIC[name].other})
+    assert (code, why.startswith(f"{name} has to be "), why.endswith(" is not there yet")) == (Code.INVALID_CONFIG, True, True)
+    assert create(play, **{name: TOPIC_SETTINGS[name]}) == (Code.NONE, None)
+    assert described(play)[name] == (TOPIC_SETTINGS[name], 1)
+
+
+@pytest.mark.parametrize("name", of_kind(Harmless))
+def test_a_setting_of_no_consequence_is_taken_and_told(play, name):
+    fate = TOPIC[name]
+    assert create(play, **{name: fate.other}) == (Code.NONE, None)
+    assert described(play)[name] == (fate.other, 1)
+    assert fate.why
+
+
+def test_a_setting_that_kafka_does_not_have_is_refused(play):
+    assert create(play, no_such_setting="1") == (Code.INVALID_CONFIG, "a topic has no setting no.such.setting")
+
+
+def test_a_topic_says_how_dense_the_index_of_its_logs_is(play, kit):
+    for name, bytes_between in (("sparse", "1000000"), ("dense", "1")):
+        assert create(play, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
+        for _ in range(5):
+            produced(play, kit.produce(name, kit.batch(b"v")))
+    entries = {each.topic.name: len(each.log.segments()[-1].index.offsets) for each in play.node.partitions()}
+    assert entries == {"sparse": 1, "dense": 5}
+
+
+STREAMS = [  # what Kafka Streams and Connect and Schema Registry ask for when they make their own topics
+    {"cleanup_policy": "delete", "segment_bytes": "52428800", "retention_ms": "-1", "message_timestamp_type": "CreateTime"},
+    {"cleanup_policy": "compact", "message_timestamp_type": "CreateTime"},
+    {"cleanup_policy": "compact,delete", "retention_ms": "86460000", "message_timestamp_type": "CreateTime"},
+    {"cleanup_policy": "compact", "min_insync_replicas": "1"},
+    {"cleanup_policy": "compact", "segment_ms": "3600000", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "100"},
+    {"retention_ms": "604800000", "retention_bytes": "-1", "max_message_bytes": "1048588", "compression_type": "producer"},
+]
+
+
+@pytest.mark.parametrize("config", STREAMS)
+def test_what_well_known_clients_ask_for_is_taken(play, config):
+    assert create(play, **config) == (Code.NONE, None)
+
+
+def test_a_topic_whose_settings_come_from_the_broker_says_so(kit):
+    play = kit.Play(**{"log.retention.minutes": 5, "log.roll.hours": 2, "log.message.timestamp.type": "LogAppendTime"})
+    play.create("t")
+    told = described(play)
+    assert [told[name] for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")] == [
+        ("300000", 4),
+        ("7200000", 4),
+        ("LogAppendTime", 4),
+        ("-1", 5),
+    ]

@@ -1,0 +1,51 @@
+"""What tests of topic settings ask a broker for: topics with settings, one batch, its answer, and what is stored."""
+
+from crc32c import crc32c
+
+from apportion.wire.batch import decode_batch, read_header, split_batches
+from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+VERSION = 12
+LATEST, EARLIEST, YOUNGEST = -1, -2, -3
+
+
+def create(play, name="t", partitions=1, **config):
+    """Create a topic with these settings, dots as underscores; return its code and sentence."""
+    configs = tuple(CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items())
+    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+    [made] = play.call(CreateTopicsRequest(topics=(wanted,))).topics
+    return made.error_code, made.error_message
+
+
+def produced(play, request, version=VERSION):
+    """Send a request of one batch; return the answer for its partition."""
+    return play.call(request, version).responses[0].partition_responses[0]
+
+
+def stored(play, kit, topic="t", offset=0):
+    """Every batch that a client reads from `offset` on: its header and its records."""
+    partition = play.call(kit.fetch(topic, offset), VERSION).responses[0].partitions[0]
+    assert partition.error_code == 0, partition
+    return [(read_header(view), decode_batch(view)) for view in split_batches(partition.records)]
+
+
+def from_crc(batch):
+    """Let the batch have the CRC that its bytes ask for."""
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+
+
+def claiming(batch, max_timestamp_ms):
+    """Return the batch with another largest timestamp in its header."""
+    claimed = bytearray(batch)
+    claimed[35:43] = max_timestamp_ms.to_bytes(8, "big", signed=True)
+    from_crc(claimed)
+    return bytes(claimed)
+
+
+def listed(play, when, topic="t", index=0):
+    """Offset and timestamp of the partition at a time, or at one of the words above."""
+    wanted = ListOffsetsTopic(name=topic, partitions=(ListOffsetsPartition(partition_index=index, timestamp=when),))
+    found = play.call(ListOffsetsRequest(topics=(wanted,)), 10).topics[0].partitions[0]
+    assert found.error_code == 0, found
+    return found.offset, found.timestamp

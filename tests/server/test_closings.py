@@ -1,0 +1,128 @@
+"""What the log says of connections that peers break: the first of a kind at once, the rest as counts, and nothing is lost."""
+
+import asyncio
+import logging
+import re
+import socket
+import struct
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.node.settings import BrokerSettings
+from apportion.server.closings import MOST_HOSTS, MOST_REASONS, Closings
+from apportion.server.embedded import EmbeddedBroker
+from apportion.server.server import Server
+
+
+def break_a_connection(bootstrap, key):
+    """A request of an API that there is not, until the broker has closed the connection."""
+    host, _, port = bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as peer:
+        peer.sendall(struct.pack(">ihhih", 10, key, 0, 1, -1))
+        assert peer.recv(1) == b""
+
+
+def test_the_first_of_a_kind_has_a_line_and_the_rest_are_counted():
+    closings = Closings()
+    assert closings.line_or_none("h", "h:1", "API key 99 is unknown") == "closed the connection of h:1: API key 99 is unknown"
+    assert [closings.line_or_none("h", f"h:{port}", f"API key {port} is unknown") for port in (2, 3)] == [None, None]
+    assert closings.line_or_none("h", "h:4", "no header") == "closed the connection of h:4: no header"
+    assert closings.line_or_none("i", "i:1", "no header") == "closed the connection of i:1: no header"
+    assert closings.counted() == ["closed 2 more connections of h, the last one of h:3: API key 3 is unknown"]
+
+
+def test_a_host_with_many_reasons_has_a_few_first_lines_and_then_one_a_minute_with_the_commonest():
+    closings = Closings()
+    reasons = [letter * 5 for letter in "abcdefgh"]
+    lines = [closings.line_or_none("h", "h:1", reason) for reason in reasons]
+    assert [line is not None for line in lines] == [True] * 3 + [False] * 5
+    assert [closings.line_or_none("h", f"h:{port}", "fffff") for port in (7, 8)] == [None, None]
+    assert closings.counted() == ["closed 7 more connections of h, 3 of them like h:8: fffff"]
+    assert closings.line_or_none("h", "h:9", "fffff") is None
+    assert closings.counted() == ["closed 1 more connections of h, the last one of h:9: fffff"]
+
+
+def test_a_host_that_sends_nonsense_hides_no_other():
+    closings = Closings()
+    for number in range(3_000):
+        closings.line_or_none("fuzzer", "fuzzer:1", "x" * (number % 100))
+    assert closings.line_or_none("other", "other:1", "no header") == "closed the connection of other:1: no header"
+
+
+def test_what_did_not_come_again_is_forgotten_and_has_a_line_when_it_comes():
+    closings = Closings()
+    for _ in range(2):
+        assert closings.line_or_none("h", "h:1", "no header") is not None
+        assert (closings.line_or_none("h", "h:2", "no header"), len(closings.counted())) == (None, 1)
+        assert (closings.counted(), len(closings)) == ([], 0)
+
+
+hosts = st.sampled_from("hijk") | st.integers(0, 200).map(str)
+
+
+@given(st.lists(st.one_of(st.none(), st.tuples(hosts, st.integers(0, 60))), max_size=400))
+def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are_bounded(events):
+    closings, lines, of_a_minute = Closings(), [], Counter()
+    for event in (*events, None):
+        if event is None:
+            lines += closings.counted()
+            assert all(times <= MOST_REASONS for host, times in of_a_minute.items())
+            of_a_minute.clear()
+        else:
+            host, reason = event
+            line = closings.line_or_none(host, f"{host}:1", "x" * reason)
+            lines += [] if line is None else [line]
+            of_a_minute[host] += line is not None
+            assert sum(of_a_minute.values()) <= MOST_REASONS * (MOST_HOSTS + 1)
+        assert len(closings) <= MOST_HOSTS + 1
+    counts = [re.match("closed ([0-9,]+) more", line) for line in lines]
+    told = sum(1 if count is None else int(count[1].replace(",", "")) for count in counts)
+    assert told == sum(event is not None for event in events)
+
+
+@given(st.lists(st.tuples(hosts, st.integers(0, 60)), max_size=400))
+def test_a_minute_counts_each_host_in_one_line(events):
+    closings = Closings()
+    for host, reason in events:
+        closings.line_or_none(host, f"{host}:1", "x" * reason)
+    counted = [re.search("connections of (.*?), ", line)[1] for line in closings.counted()]
+    assert len(counted) == len(set(counted)) <= MOST_HOSTS + 1
+
+
+def test_a_server_that_has_stopped_counts_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("apportion.server.server.EVERY_S", 3600)
+
+    async def life():
+        server = Server(BrokerSettings.of({"listeners": "127.0.0.1:0"}), tmp_path)
+        host, port = await server.start()
+        for key in (1000, 1001):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(struct.pack(">ihhih", 10, key, 0, 1, -1))
+            assert await reader.read(1) == b""
+            writer.close()
+        await server.stop()
+        return list(asyncio.get_running_loop()._scheduled)
+
+    left = asyncio.run(life())
+    assert [handle for handle in left if not handle.cancelled() and handle.when() > 0 and "count" in repr(handle)] == []
+
+
+def test_a_broker_that_ends_tells_what_it_has_counted(caplog):
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    with EmbeddedBroker() as broker:
+        for key in range(1000, 1200):
+            break_a_connection(broker.bootstrap, key)
+    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("closed")]
+    assert len(lines) == 2
+    assert "more" not in lines[0]
+    assert lines[1].startswith("closed 199 more connections of 127.0.0.1, the last one of 127.0.0.1:")
+
+
+def test_the_count_is_told_while_the_broker_serves(caplog, monkeypatch):
+    monkeypatch.setattr("apportion.server.server.EVERY_S", 0.01)
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    with EmbeddedBroker() as broker:
+        while not any(" more connections of 127.0.0.1" in record.getMessage() for record in caplog.records):
+            break_a_connection(broker.bootstrap, 1000)

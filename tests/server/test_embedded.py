@@ -1,0 +1,45 @@
+"""What an EmbeddedBroker says of itself, and of settings that it does not have."""
+
+import pytest
+
+from apportion.node.settings import SettingRefused
+from apportion.server.embedded import EmbeddedBroker
+
+ADDRESS = "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and `bootstrap` has the address"
+TOPICS = (
+    "topics are made by any Kafka admin client once the broker runs, or by the first use of their names, "
+    "with num_partitions partitions each"
+)
+DIRECTORY = "give the directory as data_dir"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "remedy"),
+    [
+        ("port", 19092, ADDRESS),
+        ("host", "127.0.0.1", ADDRESS),
+        ("listen", "127.0.0.1:19092", ADDRESS),
+        ("listener", "127.0.0.1:19092", ADDRESS),
+        ("bootstrap", "127.0.0.1:19092", ADDRESS),
+        ("bootstrap_servers", "127.0.0.1:19092", ADDRESS),
+        ("topics", {"flights": 3}, TOPICS),
+        ("log_dirs", "x", DIRECTORY),
+        ("log.dir", "x", DIRECTORY),
+    ],
+)
+def test_a_setting_that_is_named_otherwise_here_is_refused_with_the_remedy(setting, value, remedy):
+    with pytest.raises(SettingRefused) as refusal:
+        EmbeddedBroker(**{setting: value})
+    assert str(refusal.value) == f"there is no setting {setting!r} of an EmbeddedBroker: {remedy}."
+
+
+def test_a_misspelt_setting_is_refused_with_the_nearest_name():
+    with pytest.raises(SettingRefused, match=r"^there is no setting 'num_partions'; did you mean num\.partitions\?$"):
+        EmbeddedBroker(num_partions=3)
+
+
+def test_a_broker_shows_its_address_and_whether_it_has_ended():
+    broker = EmbeddedBroker()
+    running = repr(broker)
+    broker.close()
+    assert (running, repr(broker)) == (f"<EmbeddedBroker at {broker.bootstrap}>", f"<EmbeddedBroker at {broker.bootstrap}, ended>")

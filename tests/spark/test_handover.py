@@ -1,0 +1,47 @@
+"""What writers leave for their source, where the directory for it is missing, cannot be made, or is not private."""
+
+import pytest
+
+from apportion.member.sinks import SILENCE, Announcement
+from apportion.member.spans import Place, Span
+from apportion.spark import handover
+
+QUESTION = Span("asked", {Place("t", b"i" * 16, 0): (5, 5)}, asks=1)
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """The temporary directory, which does not exist yet."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+@pytest.mark.parametrize("is_directory", [True, False])
+def test_hearing_nothing_makes_nothing_and_needs_no_directory(temporary, is_directory):
+    temporary.mkdir() if is_directory else temporary.write_text("no directory")
+    assert handover.heard(QUESTION) == SILENCE
+    handover.forget(QUESTION)
+    assert not is_directory or list(temporary.iterdir()) == []
+
+
+def test_a_query_goes_on_without_any_temporary_directory(temporary):
+    assert handover.heard(QUESTION) == SILENCE
+    handover.forget(QUESTION)
+
+
+def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary):
+    with pytest.raises(handover.NoPrivateDirectory, match=r"must be able to write to .*: let TMPDIR name a directory"):
+        handover.announce(QUESTION, "/lake")
+
+
+def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary):
+    temporary.mkdir()
+    handover.announce(QUESTION, "/lake")
+    assert handover.heard(QUESTION) == Announcement(("/lake",))
+    (private,) = temporary.iterdir()
+    assert private.stat().st_mode & 0o777 == 0o700
+    private.chmod(0o777)
+    with pytest.raises(handover.NoPrivateDirectory, match="nobody else may write"):
+        handover.heard(QUESTION)
+    with pytest.raises(handover.NoPrivateDirectory, match="nobody else may write"):
+        handover.announce(QUESTION, "/lake")

@@ -1,0 +1,60 @@
+"""The source's log lines look like Spark's own, unless the user has set up logging."""
+
+import logging
+import re
+import subprocess
+import sys
+
+from apportion.spark.log_lines import SparkLine
+from tests.spark.harness import until
+
+PROGRAM = """
+import logging
+{setup}
+from apportion.spark.log_lines import log_like_spark
+log_like_spark()
+logging.getLogger("apportion.spark").warning("group g: topic %s does not exist yet", "flihgts")
+logging.getLogger("apportion.session").info("not shown")
+"""
+
+
+def stderr_of(setup=""):
+    """What the program writes to stderr after `setup`."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(setup=setup)], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stderr
+
+
+def test_a_line_has_time_level_and_logger_in_sparks_layout():
+    record = logging.LogRecord("apportion.spark", logging.WARNING, "x.py", 1, "group %s: reading again", ("g",), None)
+    line = SparkLine().format(record)
+    when, rest = line[:17], line[17:]
+    assert re.fullmatch(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d", when)
+    assert rest == " WARN apportion.spark: group g: reading again"
+
+
+def test_without_a_logging_configuration_lines_are_sparks():
+    line = stderr_of()
+    assert re.fullmatch(
+        r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group g: topic flihgts does not exist yet\n", line
+    ), line
+
+
+def test_a_logging_configuration_of_the_user_stays_as_it_is():
+    assert stderr_of("logging.basicConfig(format='mine %(message)s')") == "mine group g: topic flihgts does not exist yet\n"
+    silent = "logging.getLogger('apportion').addHandler(logging.NullHandler())"
+    assert stderr_of(silent) == ""
+    assert stderr_of("logging.lastResort = None") == 'No handlers could be found for logger "apportion.spark"\n'
+
+
+def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(stage):
+    application = stage.start("one", topic="flihgts")
+    line = (
+        rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group {stage.group}: "
+        r"topic flihgts does not exist yet; it is read from its beginning once it does"
+    )
+    log = stage.path / "one.log"
+    until(lambda: "does not exist yet" in log.read_text(), what="the line", also=[application])
+    (said,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
+    assert re.fullmatch(line, said), said

@@ -1,0 +1,261 @@
+"""Foreign commits in a query's group: no record is passed over in silence, and each way on leads there. Only Spark is played.
+
+The broker is in this process; a micro-batch is planned by the source's owner and given to the writer by the test.
+"""
+
+import time
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.member.commits import Stored
+from apportion.member.sinks import metadata_of
+from apportion.member.spans import NOTHING, LostOffsets
+from apportion.server.embedded import EmbeddedBroker
+from apportion.spark.delta import Writer
+from apportion.spark.options import SourceOptions
+from apportion.spark.owner import Owner
+from apportion.spark.running import Reading
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from tests.spark.test_writer import ARROW, Frame, every, stored
+
+FOREIGN = "java consumer"
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedBroker(**{"group.consumer.heartbeat.interval.ms": 100, "group.consumer.session.timeout.ms": 4_000}) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(broker):
+    made = Cluster(broker.bootstrap)
+    yield made
+    made.close()
+
+
+class Query:
+    """A query whose runs have one checkpoint: `done` is the last batch that was written, `planned` the last one at all."""
+
+    def __init__(self, cluster, bootstrap, path):
+        self.cluster, self.bootstrap, self.path = cluster, bootstrap, path
+        self.group = f"lost-{next(NUMBERS)}"
+        self.done = self.planned = NOTHING
+        self.owner = self.writer = None
+
+    def topic(self, records, partitions=1):
+        """The places of a new topic, with so many records each."""
+        places = places_of(self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions))
+        for place in places:
+            self.produce(place, records)
+        return places
+
+    def produce(self, place, records):
+        if records:
+            self.cluster.produce(place, encode_batch([(None, b"x", ())] * records, timestamp_ms=1))
+
+    def trim(self, place, offset):
+        """The log begins at that offset."""
+        partition = DeleteRecordsPartition(partition_index=place.partition, offset=offset)
+        request = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=place.topic, partitions=(partition,)),), timeout_ms=5_000)
+        self.cluster.call(request, node=self.cluster.leader(place).node_id)
+
+    def commits(self, place, offset, metadata=FOREIGN):
+        """A foreign client commits, while the query does not run."""
+        self.cluster.commit(self.group, {place: offset}, metadata=metadata)
+
+    def starts(self, *places, source=None, **options):
+        """A new run of the query, of the topics of these places; a batch that was not written is written first."""
+        self.stops()
+        topics = ",".join(dict.fromkeys(place.topic for place in places))
+        given = {"kafka.bootstrap.servers": self.bootstrap, "kafka.group.id": self.group, "subscribe": topics}
+        self.owner = Owner(SourceOptions.parse(given | {"startingOffsets": "earliest"} | (source or {})))
+        self.writer = Writer(str(self.path), **options)
+        if self.planned != self.done:
+            self.write()
+
+    def stops(self):
+        if self.owner is not None:
+            self.owner.close()
+            self.owner = None
+
+    def write(self):
+        rows = [
+            {"topic": place.topic, "partition": place.partition, "offset": offset, "city": place.topic}
+            for place, bounds in self.planned.ranges.items()
+            for offset in range(*bounds)
+        ]
+        frame = Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW))
+        self.writer.write(frame, [Reading(self.group, self.planned, self.bootstrap)])
+        self.done = self.planned
+
+    def runs_until(self, ends):
+        """Micro-batches, until the group's offsets are these."""
+        give_up = time.monotonic() + 30
+        while self.cluster.committed(self.group, ends) != ends:
+            assert time.monotonic() < give_up, self.done
+            self.planned = self.owner.next_span(self.done, None)
+            if self.planned != self.done:
+                self.write()
+
+    def loses(self, ends):
+        """What LostOffsets says on the way there."""
+        with pytest.raises(LostOffsets) as caught:
+            self.runs_until(ends)
+        self.stops()
+        return str(caught.value)
+
+    def offsets(self, place):
+        """Those of the partition that the table has, in their order."""
+        return [offset for partition, offset in stored(str(self.path)) if partition == place.partition]
+
+
+@pytest.fixture
+def query(broker, cluster, tmp_path):
+    made = Query(cluster, broker.bootstrap, tmp_path / "table")
+    yield made
+    made.stops()
+
+
+def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_over(query):
+    (place,) = query.topic(3)
+    query.starts(place, source={"startingOffsets": "latest"})
+    query.runs_until({place: 3})
+    query.stops()
+    query.produce(place, 5)
+    query.commits(place, 6)
+    query.starts(place)
+    said = query.loses({place: 8})
+    assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in said
+    assert query.cluster.stored(query.group, [place])[place] == Stored(6, FOREIGN)  # the evidence
+    query.starts(place, rewind=True)
+    query.runs_until({place: 8})
+    assert query.offsets(place) == [3, 4, 5, 6, 7]
+    assert query.cluster.stored(query.group, [place])[place] == Stored(8, metadata_of((str(query.path),)))
+
+
+@pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])
+def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_client_left_it(query, way_on):
+    (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
+    query.starts(old)
+    query.runs_until({old: 4})
+    query.stops()
+    query.commits(new, 5)
+    query.trim(new, 2)
+    query.starts(old, new)
+    said = query.loses({new: 8})
+    assert "the sink has nothing of it, but the batch starts at 5, which did not come from the sink" in said
+    assert "it goes back to 2" in said
+    query.starts(old, new, **way_on)
+    query.runs_until({new: 8})
+    assert query.offsets(new) == [2, 3, 4, 5, 6, 7] if "rewind" in way_on else [5, 6, 7]
+
+
+def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_lost(query, monkeypatch, tmp_path):
+    (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
+    query.starts(old)
+    query.runs_until({old: 4})
+    query.stops()
+    query.commits(new, 5)
+    query.starts(old, new)
+    query.loses({new: 8})
+    query.starts(old, new, rewind=True)  # which writes the batch again
+    (tmp_path / "of another host").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "of another host"))
+    query.starts(old, new, rewind=True)
+    query.produce(new, 2)
+    query.runs_until({new: 10})
+    assert query.offsets(new) == list(range(10))
+
+
+def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query):
+    (place,) = query.topic(4)
+    query.starts(place)
+    query.runs_until({place: 4})
+    query.stops()
+    query.produce(place, 2)
+    query.commits(place, 4)  # the sink's own end, without its name
+    query.starts(place)
+    query.runs_until({place: 6})
+    assert query.offsets(place) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "who"),
+    [
+        (FOREIGN, "somebody whose commits bear the metadata 'java consumer'"),
+        ("", "a consumer, a query that does not belong there, or somebody who set the offsets"),
+    ],
+)
+def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may_be(query, metadata, who):
+    (place,) = query.topic(4)
+    query.starts(place)
+    query.runs_until({place: 4})
+    query.stops()
+    query.produce(place, 9)
+    query.commits(place, 7, metadata)
+    query.starts(place)
+    said = query.loses({place: 13})
+    assert f"Something else has committed in group {query.group}, past what {query.path} holds: {who}; or this writer was" in said
+    assert "or the table was restored to an earlier version" in said
+    assert "The records are still in the topic" in said
+
+
+def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(query):
+    (place,) = query.topic(9)
+    both = (str(query.path), "/lake/second")
+    query.commits(place, 7, metadata_of(both))
+    for bounds in ((0, 5), (7, 9)):
+        query.writer, query.planned = Writer(str(query.path)), NOTHING._replace(id="a", ranges={place: bounds}, sinks=both)
+        if bounds[0]:
+            with pytest.raises(LostOffsets, match="holds: a consumer, a query that does not belong there") as caught:
+                query.write()
+            assert "/lake/second" not in str(caught.value)
+        else:
+            query.write()
+
+
+def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_error_says(query):
+    (place,) = query.topic(5)
+    query.starts(place)
+    query.runs_until({place: 5})
+    query.stops()
+    query.produce(place, 15)
+    query.commits(place, 15)
+    query.trim(place, 7)
+    query.starts(place)
+    said = query.loses({place: 20})
+    assert "The records in [5, 7) are no longer in the topic, those in [7, 15) are" in said
+    assert "delta.Writer(..., rewind=True, fail_on_data_loss=False) and the source's option failOnDataLoss=false" in said
+    query.starts(place, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False)
+    query.runs_until({place: 20})
+    assert query.offsets(place) == [*range(5), *range(7, 20)]
+
+
+def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query):
+    (place,) = query.topic(5)
+    query.starts(place)
+    query.runs_until({place: 5})
+    query.stops()
+    query.produce(place, 4)
+    query.trim(place, 7)
+    query.starts(place, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False)
+    query.runs_until({place: 9})
+    assert query.offsets(place) == [*range(5), 7, 8]
+
+
+def test_records_that_are_gone_are_not_gone_back_to(query):
+    (place,) = query.topic(5)
+    query.starts(place)
+    query.runs_until({place: 5})
+    query.stops()
+    query.produce(place, 4)
+    query.trim(place, 7)
+    query.starts(place, source={"failOnDataLoss": "false"}, rewind=True)
+    assert "The records in [5, 7) are no longer in the topic: delta.Writer(..., fail_on_data_loss=False)" in query.loses({place: 9})
+    assert stored(str(query.path)) == every((0, 0, 5))

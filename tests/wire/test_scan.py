@@ -1,0 +1,98 @@
+"""What records say of themselves, read in columns: the same as from the records one by one, and what cannot be read is refused."""
+
+import pytest
+from crc32c import crc32c
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import DecodeError
+from apportion.wire.batch import HEADER_BYTES, Record, decode_batch, encode_records, read_header
+from apportion.wire.scan import scan_records
+
+octets = st.none() | st.binary(max_size=3) | st.integers(60, 70).map(bytes) | st.integers(8_180, 8_200).map(bytes)
+headers = st.lists(st.tuples(st.text(max_size=2), st.none() | st.binary(max_size=2)), max_size=2).map(tuple)
+rows = st.lists(st.tuples(st.integers(1, 300), st.integers(-(1 << 60), 1 << 60), octets, octets, headers), min_size=1, max_size=8)
+
+
+def made(rows):
+    """Header and body of a batch of these records, some offsets apart, and the records."""
+    records, offset = [], 6
+    for gap, timestamp_ms, key, value, named in rows:
+        offset += gap
+        records.append(Record(offset, timestamp_ms, key, value, named))
+    batch = encode_records(records, base_offset=7, last_offset_delta=records[-1].offset - 7)
+    return read_header(batch), batch[HEADER_BYTES:], records
+
+
+@pytest.fixture(params=["singly", "in columns"], scope="module")
+def way(request):
+    """Records are read in each of the two ways, however many there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("apportion.wire.scan.FEW", 1_000 if request.param == "singly" else -1)
+        yield
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=rows)
+def test_a_scan_says_what_the_records_say(way, rows):
+    header, body, records = made(rows)
+    scan = scan_records(body, header)
+    assert scan.offsets.tolist() == [record.offset for record in records]
+    assert scan.timestamps_ms.tolist() == [record.timestamp_ms for record in records]
+    assert scan.has_key.tolist() == [record.key is not None for record in records]
+
+
+def scanned_or_none(batch):
+    try:
+        scan = scan_records(bytes(batch[HEADER_BYTES:]), read_header(batch))
+    except DecodeError:
+        return None
+    return scan.offsets.tolist(), scan.timestamps_ms.tolist(), scan.has_key.tolist()
+
+
+def decoded_or_none(batch):
+    try:
+        records = decode_batch(bytes(batch))
+    except DecodeError:
+        return None
+    return (
+        [record.offset for record in records],
+        [record.timestamp_ms for record in records],
+        [record.key is not None for record in records],
+    )
+
+
+@settings(max_examples=600, deadline=None)
+@given(rows=rows, damage=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=3))
+@example(rows=[(1, 0, b"k", b"v", ())], damage=[(0, 15)])
+def test_damaged_records_are_refused_or_read_alike_and_nothing_else_happens(way, rows, damage):
+    _, body, records = made([(*row[:4], ()) for row in rows])
+    batch = bytearray(encode_records(records, base_offset=7))
+    for at, octet in damage:
+        batch[HEADER_BYTES + at % len(body)] = octet
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    decoded = decoded_or_none(batch)
+    assert scanned_or_none(batch) == decoded or decoded is None
+
+
+@pytest.mark.parametrize("cut", range(1, 20))
+def test_records_that_are_cut_off_are_refused(way, cut):
+    header, body, _ = made([(1, 0, b"key", b"value", ()), (1, 0, None, b"value", ())])
+    with pytest.raises(DecodeError):
+        scan_records(body[:-cut], header)
+    with pytest.raises(DecodeError):
+        scan_records(body + bytes(cut), header)
+
+
+def test_a_length_that_does_not_end_and_a_count_that_cannot_be_are_refused(way):
+    header, body, _ = made([(1, 0, None, None, ())])
+    for torn in (b"\xff" * 9, b"\xff" * 7, b"\x01" + body[1:], b""):
+        with pytest.raises(DecodeError):
+            scan_records(torn, header)
+    with pytest.raises(DecodeError, match=r"records in 7 bytes|too early"):
+        scan_records(body, header._replace(count=10**9))
+    with pytest.raises(DecodeError, match="64 bits"):
+        scan_records(
+            made([(1, 0, None, None, ()), (1, 1, None, None, ())])[1],
+            header._replace(count=2, last_offset_delta=9, first_timestamp_ms=(1 << 63) - 1),
+        )
