@@ -101,7 +101,8 @@ class MixedAuthor:
         if isinstance(step, Rest) and GROUP_ID_NOT_FOUND in answer["gone"].values():
             return {SUCCEEDED: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and self.kind == "consumer" and answer["generations"] and not answer["epochs"]:
-            return {UNTOLD: {name: said for name, said in answer.items() if name != "moved"}}
+            group = RIVALS if FENCED_INSTANCE_ID in answer["gone"].values() else UNTOLD
+            return {group: {name: said for name, said in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and not self.is_steady:
             return {name: said for name, said in answer.items() if name != "moved"}
         if isinstance(step, Pulse | Sync) and self.is_assigning:
@@ -156,10 +157,11 @@ UPGRADED = "upgraded by who takes a place"
 UNTARGETED = "before anybody has made a target"
 SUCCEEDED = "made classic by who takes the last place"
 UNTOLD = "a consumer group of classic members alone"
+RIVALS = "a consumer group of classic members alone, of which two were the same instance"
 TURNED_AWAY = "with one member too many"
 FULL = "with one member too many, and nobody left who speaks the consumer protocol"
 """What an answer is called when a group has changed its kind as a place its member, or has yet to make a target."""
-GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED = 69, 79, 81
+GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, FENCED_INSTANCE_ID = 69, 79, 81, 82
 LOOSE = ("assignment", "target", "metadata")
 
 
