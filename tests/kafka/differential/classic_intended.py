@@ -67,7 +67,7 @@ def is_another_rival(seen: Difference) -> bool:
     """Of two clients of one instance, each of which fences the other when it joins, another one comes last."""
     if seen.path not in (("answer", RIVALS, "gone"), ("answer", RIVALS, "generations")):
         return False
-    return sorted(seen.ours.values()) == sorted(seen.theirs.values()) and not set(seen.ours) & set(seen.theirs)
+    return sorted(seen.ours.values()) == sorted(seen.theirs.values()) and len(set(seen.ours) - set(seen.theirs)) == 1
 
 
 def is_beginning_anew(seen: Difference) -> bool:
