@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.bench_server import Served, served
 
-from apportion.wire import consumer_protocol
 from apportion.wire.frames import Frames
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.table import decode_response, encode_request
 
 MEMBERS = 1_000
@@ -49,7 +49,7 @@ class Member:
 
     def join(self) -> None:
         """It asks to be in the next generation."""
-        said = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("bench",), user_data=None))
+        said = consumer_serde.encode(ConsumerProtocolSubscription(topics=("bench",), user_data=None))
         protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in ("cooperative-sticky", "range"))
         request = JoinGroupRequest(
             group_id="bench",
@@ -94,7 +94,7 @@ def assigned(members: list[Member]) -> tuple[SyncGroupRequestAssignment, ...]:
     return tuple(
         SyncGroupRequestAssignment(
             member_id=member.member_id,
-            assignment=consumer_protocol.encode(
+            assignment=consumer_serde.encode(
                 ConsumerProtocolAssignment(
                     assigned_partitions=(
                         TopicPartition(topic="bench", partitions=tuple(range(number * PARTITIONS, (number + 1) * PARTITIONS))),

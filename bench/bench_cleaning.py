@@ -11,7 +11,7 @@ from apportion.coord import records
 from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
 from apportion.node.coordinators import stored
-from apportion.node.journal import Journal
+from apportion.node.flush_gate import Journal
 from apportion.node.partitions import Partition
 from apportion.node.settings import BrokerSettings
 from apportion.store.compact import Pause, cleaning
@@ -19,8 +19,8 @@ from apportion.store.files import RealDisk
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, Topics
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.group_records import OffsetCommitValue
-from apportion.wire.records_codec import encode_key, encode_value
+from apportion.wire.records.codec import encode_key, encode_value
+from apportion.wire.records.groups import OffsetCommitValue
 
 COMMITS, PARTITIONS, KEYS = 1_000_000, 10, 10_000
 LAYOUT = LogSettings(segment_bytes=BrokerSettings().offsets_topic_segment_bytes)

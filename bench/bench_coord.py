@@ -12,13 +12,13 @@ from apportion.coord.shard import Shard
 from apportion.machine import Arrived, Caller, Instant, Ticket
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.group_records import (
+from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     OffsetCommitValue,
     TopicPartitions,
 )
-from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
 
 MEMBERS, TOPICS, PARTITIONS = 10_000, 100, 10_000
 RECORDS = 1_000_000

@@ -5,8 +5,8 @@ from time import perf_counter, process_time
 from typing import Any
 
 from apportion.sim.fleet import Draw, outcomes
+from apportion.sim.kernel.scenario import drawn
 from apportion.sim.play import play
-from apportion.sim.scenario import drawn
 
 STEP_SEEDS = range(40)  # of every size that is drawn
 FLEET_SEEDS = range(100, 140)

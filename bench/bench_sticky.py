@@ -15,8 +15,8 @@ from apportion.assign.assignors import uniform
 from apportion.assign.claims import Claims
 from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.assign.subscriptions import Subscriptions, Vector
-from apportion.member.assignors import Assignor, CooperativeSticky, Given, Sticky, Subscription, TopicShape
-from apportion.member.blobs import given_blob, subscription_blob, subscription_of
+from apportion.member.assignors.builtin import Assignor, CooperativeSticky, Given, Sticky, Subscription, TopicShape
+from apportion.member.assignors.serde import given_blob, subscription_blob, subscription_of
 
 MEMBERS, TOPICS, PARTITIONS = 1_000, 100, 100_000
 EACH = PARTITIONS // TOPICS

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from apportion.member.assigning import Cluster, Given, Subscription, TopicShape
-from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings
-from apportion.streams.codec import decode_assignment, encode_subscription
-from apportion.streams.crew import Crew, Policy, Tasks
-from apportion.streams.high_availability import high_availability
+from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicShape
+from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
+from apportion.streams.assignor.client_states import Crew, Policy, Tasks
+from apportion.streams.assignor.high_availability import high_availability
+from apportion.streams.metadata.codec import decode_assignment, encode_subscription
+from apportion.streams.metadata.model import LATEST, RUNNING, SubscriptionInfo
 from apportion.streams.plain import topology_of
 from apportion.streams.questions import MakeTopics
-from apportion.streams.words import LATEST, RUNNING, SubscriptionInfo
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle
 

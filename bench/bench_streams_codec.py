@@ -9,8 +9,8 @@ from statistics import median
 from time import thread_time
 from typing import Any
 
-from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.words import LATEST, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.model import LATEST, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 TARGET_MS = 1

@@ -311,7 +311,7 @@ def heavy_modules_after(program: str) -> list[str]:
 BITES = [
     (floor_faults, "wire/x.py", "from apportion.coord.shard import Shard"),
     (floor_faults, "wire/x.py", "from apportion import coord"),
-    (floor_faults, "coord/x.py", "def f():\n    import apportion.member.consumer"),
+    (floor_faults, "coord/x.py", "def f():\n    import apportion.member.consumer.machine"),
     (floor_faults, "coord/x.py", "from ..store import log"),
     (floor_faults, "attic/x.py", "import json"),
     (world_faults, "coord/x.py", "import time"),

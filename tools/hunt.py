@@ -19,11 +19,11 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the planted bugs stand beside the tests
 
-from apportion.sim.chronicle import Chronicle  # noqa: E402
 from apportion.sim.fleet import Draw, outcomes  # noqa: E402
-from apportion.sim.outcome import Broken, Outcome  # noqa: E402
+from apportion.sim.kernel.outcome import Broken, Outcome  # noqa: E402
+from apportion.sim.kernel.scenario import Scenario  # noqa: E402
+from apportion.sim.kernel.trace import Chronicle  # noqa: E402
 from apportion.sim.play import play  # noqa: E402
-from apportion.sim.scenario import Scenario  # noqa: E402
 from tests.sim.planted import PLANTED  # noqa: E402
 
 FOUND = ROOT / "tests" / "sim" / "found.txt"

@@ -47,7 +47,7 @@ SIMULATE = """
 import json
 count, left_out = json.loads(sys.argv[4])
 from apportion.sim.play import play
-from apportion.sim.scenario import drawn
+from apportion.sim.kernel.scenario import drawn
 if is_foreign():
     sys.exit(70)
 for seed in range(count):

@@ -6,7 +6,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 LAZY = {  # public name -> the module that holds it
-    "AnotherSink": "apportion.member.sinks",
+    "AnotherSink": "apportion.member.batch.sinks",
     "Consumer": "apportion.client.consumer",
     "StreamsConsumer": "apportion.client.streams",
 }

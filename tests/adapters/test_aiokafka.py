@@ -9,8 +9,8 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
 from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky, Sticky
 from apportion.client.cluster import Cluster as Admin
-from apportion.member.assigning import Subscription, TopicParts
-from apportion.member.blobs import subscription_blob, subscription_of
+from apportion.member.assignors.interface import Subscription, TopicParts
+from apportion.member.assignors.serde import subscription_blob, subscription_of
 from apportion.server.embedded import EmbeddedBroker
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 

@@ -9,9 +9,9 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import TopicPartition
 
 from apportion.adapters.kafka_python import CooperativeSticky, Sticky
-from apportion.member.assigning import TopicParts
-from apportion.member.blobs import subscription_of
-from apportion.wire.consumer_protocol import decode_sticky
+from apportion.member.assignors.interface import TopicParts
+from apportion.member.assignors.serde import subscription_of
+from apportion.wire.records.consumer_serde import decode_sticky
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
 

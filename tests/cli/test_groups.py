@@ -8,17 +8,17 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
-from apportion.member.sinks import metadata_of
-from apportion.member.spans import Place
+from apportion.member.batch.sinks import metadata_of
+from apportion.member.batch.span import Place
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
-from apportion.wire.consumer_protocol import encode
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_serde import encode
 
 
 def join(cluster, group_id, member_id):

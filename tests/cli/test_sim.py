@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from apportion.cli.main import app
 from apportion.cli.sim import run
+from apportion.cli.sim_options import Wish
 from apportion.cli.sim_picture import picture
-from apportion.cli.sim_wish import Wish
-from apportion.sim.chronicle import Chronicle
 from apportion.sim.fleet import Draw, Figures
-from apportion.sim.scenario import SETTABLE, Fault, Scenario
+from apportion.sim.kernel.scenario import SETTABLE, Fault, Scenario
+from apportion.sim.kernel.trace import Chronicle
 from tests.sim import stand_in
 
 FIGURES = {
@@ -188,7 +188,7 @@ def test_a_fleet_as_json_is_one_object(capsys):
 def test_ctrl_c_ends_a_fleet_with_what_was_played():
     script = (
         "import signal, sys\n"
-        "from apportion.cli.sim import run; from apportion.cli.sim_wish import Wish; from tests.sim import stand_in\n"
+        "from apportion.cli.sim import run; from apportion.cli.sim_options import Wish; from tests.sim import stand_in\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what a shell starts behind it ignores Ctrl-C
         "if __name__ == '__main__': sys.exit(run(Wish(runs=100, jobs=1), stand_in.told_then_never_ends))"
     )

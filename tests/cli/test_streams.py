@@ -12,18 +12,18 @@ from apportion.cli.main import app
 from apportion.cli.streams import group_names
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
-from apportion.member.spans import Place
+from apportion.member.batch.span import Place
 from apportion.server.embedded import EmbeddedBroker
-from apportion.streams.codec import encode_assignment, encode_subscription
-from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
+from apportion.streams.metadata.codec import encode_assignment, encode_subscription
+from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition as Partition
 from apportion.wire.batch import encode_batch
-from apportion.wire.consumer_protocol import encode
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_serde import encode
 
 OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
 OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"

@@ -146,7 +146,7 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence):
 
 def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch):
     from apportion.cli import rehearsal_matrix
-    from apportion.sim.matrix import plays
+    from apportion.sim.streams.matrix import plays
 
     monkeypatch.setattr(rehearsal_matrix, "plays", lambda seed: plays(seed, leaders=("last",), crashes=("nobody",)))
     code, out, _ = said("--matrix", "--jobs", "1")

@@ -12,11 +12,11 @@ import apportion
 from apportion.client.cluster import Cluster, places_of
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
-from apportion.member.assigning import Given, TopicParts
-from apportion.member.assignors import Range
-from apportion.member.commits import Membership
+from apportion.member.assignors.builtin import Range
+from apportion.member.assignors.interface import Given, TopicParts
+from apportion.member.assignors.strategy import strategy
+from apportion.member.batch.offsets import Membership
 from apportion.member.membership import State
-from apportion.member.strategy import strategy
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupResponse

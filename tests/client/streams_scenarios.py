@@ -10,13 +10,13 @@ from apportion.client.classic_groups import described
 from apportion.client.cluster import Cluster, places_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
-from apportion.streams.codec import decode_subscription
-from apportion.streams.words import RUNNING, TaskId
+from apportion.streams.metadata.codec import decode_subscription
+from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.topics import TopicPartition
 from apportion.wire.batch import encode_batch
-from apportion.wire.consumer_protocol import decode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.consumer_serde import decode
 
 PATIENT_S = 60
 EVERY = [TaskId(part, number) for part in range(2) for number in range(4)]

@@ -6,7 +6,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
-from apportion.member.sinks import AnotherSink
+from apportion.member.batch.sinks import AnotherSink
 from apportion.server.embedded import EmbeddedBroker
 
 

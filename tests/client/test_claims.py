@@ -5,8 +5,8 @@ import pytest
 from apportion.client.cluster import Cluster, places_of
 from apportion.client.consumer import Consumer
 from apportion.client.session import Session
-from apportion.member.commits import Stored
-from apportion.member.sinks import AnotherSink, metadata_of
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import TopicPartition
 

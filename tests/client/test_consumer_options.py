@@ -6,8 +6,8 @@ from apportion import Consumer
 from apportion.client.foreign_options import why_foreign_or_none
 from apportion.client.options import OPTIONS
 from apportion.client.streams_options import STREAMS
-from apportion.member.assigning import Rebalance
-from apportion.member.assignors import Range
+from apportion.member.assignors.builtin import Range
+from apportion.member.assignors.interface import Rebalance
 
 
 class OnlyCooperative(Range):

@@ -1,8 +1,8 @@
 import pytest
 
 import apportion
+from apportion.streams.metadata.model import TaskId
 from apportion.streams.topology import TopologyRefused
-from apportion.streams.words import TaskId
 
 TOPOLOGY = [{"sources": ["lines"]}]
 

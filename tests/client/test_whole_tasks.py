@@ -1,9 +1,9 @@
 """A task is taken up whole or not at all."""
 
 from apportion.client.streams import whole_tasks
-from apportion.member.spans import Place
-from apportion.member.streams_assignor import TaskShare
-from apportion.streams.words import TaskId
+from apportion.member.batch.span import Place
+from apportion.member.streams.assignor import TaskShare
+from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicPartition
 
 LEFT, RIGHT, OTHER = (Place(name, name.encode().rjust(16), 0) for name in ("left", "right", "other"))

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from apportion.wire.messages.group_records import GroupMetadataKey
-from apportion.wire.records_codec import decode_key, decode_value
+from apportion.wire.records.codec import decode_key, decode_value
+from apportion.wire.records.groups import GroupMetadataKey
 from tests.compat.driven import SESSION_MS, Stage
 from tests.compat.lanes import LANES, ONE_EACH
 from tests.compat.node import NodeMissing, node_with_clients

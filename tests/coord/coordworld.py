@@ -7,14 +7,14 @@ from apportion.coord.shard import Shard, TopicsChanged
 from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from apportion.wire.messages.group_records import ConsumerGroupMemberMetadataValue
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 HERE = Caller("client", "/127.0.0.1")
 MOST_AT_ONCE = 10  # ticks at one moment

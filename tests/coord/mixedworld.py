@@ -5,15 +5,15 @@ from coordworld import HERE, World, topic_id, topics
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
-from apportion.member.assigning import from_wire, to_wire
-from apportion.member.assignors import CooperativeSticky, Subscription, TopicShape
-from apportion.wire import consumer_protocol
+from apportion.member.assignors.builtin import CooperativeSticky, Subscription, TopicShape
+from apportion.member.assignors.interface import from_wire, to_wire
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 REFUSED = (
@@ -214,7 +214,7 @@ class ClassicClient:
             owned_partitions=parts_of(self.owned),
             generation_id=self.generation,
         )
-        metadata = consumer_protocol.encode(value, self.subscription_version)
+        metadata = consumer_serde.encode(value, self.subscription_version)
         names = ("cooperative-sticky", "range") if self.is_eager else ("cooperative-sticky",)
         return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
 
@@ -254,7 +254,7 @@ class ClassicClient:
 
     def assign(self, members):
         """The assignment that this leader makes, as bytes by member."""
-        said = {each.member_id: consumer_protocol.decode(ConsumerProtocolSubscription, each.metadata)[1] for each in members}
+        said = {each.member_id: consumer_serde.decode(ConsumerProtocolSubscription, each.metadata)[1] for each in members}
         subscriptions = {
             who: Subscription(
                 topics=value.topics,
@@ -266,7 +266,7 @@ class ClassicClient:
         }
         given = CooperativeSticky().assign(self.cluster(), subscriptions)
         return {
-            who: consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=to_wire(each.partitions)))
+            who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=to_wire(each.partitions)))
             for who, each in given.items()
         }
 
@@ -274,7 +274,7 @@ class ClassicClient:
         given = b"" if not answer.assignment else answer.assignment
         told = set()
         if given:
-            told = places_of(consumer_protocol.decode(ConsumerProtocolAssignment, given)[1].assigned_partitions)
+            told = places_of(consumer_serde.decode(ConsumerProtocolAssignment, given)[1].assigned_partitions)
         revoked = self.owned - told
         self.owned = told
         self.next = "join" if (revoked and not self.is_eager) or self.said != self.wishes else "beat"

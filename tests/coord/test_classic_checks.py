@@ -12,18 +12,18 @@ from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.topics import Topics
-from apportion.wire import consumer_protocol
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from apportion.wire.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from apportion.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from apportion.wire.records_codec import decode_value
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.codec import decode_value
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 TOO_LONG = "x" * 32768
 
@@ -52,7 +52,7 @@ def ask(world, player, request, version=9):
 
 
 def subscription(*names):
-    return consumer_protocol.encode(ConsumerProtocolSubscription(topics=names, user_data=None))
+    return consumer_serde.encode(ConsumerProtocolSubscription(topics=names, user_data=None))
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])

@@ -8,13 +8,13 @@ from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, 
 
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
-from apportion.wire import consumer_protocol
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def world():
 
 
 def subscription(version=3, **facts):
-    return consumer_protocol.encode(ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version)
+    return consumer_serde.encode(ConsumerProtocolSubscription(**({"topics": ("foo",)} | facts)), version)
 
 
 def join(world, member_id="m", version=9, **facts):
@@ -65,7 +65,7 @@ def members(world):
 
 def assignment(version, *indexes):
     parts = (TopicPartition(topic="foo", partitions=indexes),) if indexes else ()
-    return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)
+    return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)
 
 
 @pytest.mark.parametrize("said_version", [0, 1, 2, 3])

@@ -4,12 +4,12 @@ import pytest
 from coordworld import HERE, World, parts, said, topic_id, topics
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import new_member_id
+from apportion.coord.consumer.heartbeat_api import new_member_id
 from apportion.errors import Code
 from apportion.machine import Caller
 from apportion.topics import Topic
 from apportion.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse
-from apportion.wire.messages.group_records import (
+from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,

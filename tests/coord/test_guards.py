@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from test_membership_laws import Membership
 
-from apportion.coord.incremental import fencing
+from apportion.coord.consumer import fencing
 
 SEARCH = settings(
     max_examples=500,

@@ -4,7 +4,7 @@ import pytest
 from coordworld import World, parts, through_bytes
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.incremental.reconcile import State
+from apportion.coord.consumer.reconcile import State
 from apportion.coord.records import Record
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -12,7 +12,6 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentValue
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -22,6 +21,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
 
 COMPLETE = {"rebalance_timeout_ms": 1_000, "topic_partitions": (), "subscribed_topic_names": ("foo",)}
 

@@ -3,10 +3,10 @@
 import pytest
 from coordworld import World, picture, recovered, said, topic_id
 
-from apportion.coord.incremental.reconcile import State
+from apportion.coord.consumer.reconcile import State
 from apportion.coord.records import Record
-from apportion.wire.messages import group_records as kept
-from apportion.wire.messages.group_records import TopicPartitions
+from apportion.wire.records import groups as kept
+from apportion.wire.records.groups import TopicPartitions
 
 MEMBER = Record(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
 HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")

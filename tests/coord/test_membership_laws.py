@@ -9,8 +9,8 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
-from apportion.sim.laws import GROUP_LAWS
-from apportion.sim.saved import compacted, difference_or_none, overtaken, replayed, saved
+from apportion.sim.checks.consumer_laws import GROUP_LAWS
+from apportion.sim.checks.saved import compacted, difference_or_none, overtaken, replayed, saved
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 

@@ -8,10 +8,10 @@ from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, 
 
 from apportion.coord.classic.state import State
 from apportion.coord.config import GroupSettings
-from apportion.coord.incremental.state import IncrementalGroup
+from apportion.coord.consumer.state import IncrementalGroup
 from apportion.coord.records import Append
-from apportion.sim.laws import GROUP_LAWS
-from apportion.sim.saved import compacted, difference_or_none, overtaken, replayed, saved
+from apportion.sim.checks.consumer_laws import GROUP_LAWS
+from apportion.sim.checks.saved import compacted, difference_or_none, overtaken, replayed, saved
 from apportion.topics import Topic, Topics
 
 MOST_CLIENTS = 4

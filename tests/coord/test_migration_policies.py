@@ -4,14 +4,14 @@ import pytest
 from mixedworld import SESSION_MS, classic, consumer, hands, make_world, settle
 
 from apportion.errors import Code
-from apportion.wire import consumer_protocol
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 
 
 def join(world, member_id, version, instance_id=None, wishes=("foo",), rebalance_ms=-1):
     """The answer to a JoinGroup, None while it waits."""
-    metadata = consumer_protocol.encode(ConsumerProtocolSubscription(topics=wishes), 3)
+    metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=wishes), 3)
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=SESSION_MS,

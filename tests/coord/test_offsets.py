@@ -6,7 +6,6 @@ from coordworld import World, compacted, picture, recovered, through_bytes, topi
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.topics import NO_TOPIC_ID, Topic
-from apportion.wire.messages.group_records import OffsetCommitValue
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,6 +29,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from apportion.wire.records.groups import OffsetCommitValue
 
 
 def committed(world, group_id="g"):

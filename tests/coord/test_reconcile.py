@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.coord.incremental.reconcile import Hold, State, is_at_target, reconcile
+from apportion.coord.consumer.reconcile import Hold, State, is_at_target, reconcile
 
 UNITS = st.sets(st.integers(0, 9))
 NO_UNIT = frozenset()

@@ -11,9 +11,9 @@ from apportion.coord.records import Record
 from apportion.coord.retention import MINUTE_MS
 from apportion.errors import Code
 from apportion.machine import Tick
-from apportion.wire.consumer_protocol import encode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from apportion.wire.messages.group_records import (
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.consumer_serde import encode
+from apportion.wire.records.groups import (
     ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     GroupMetadataKey,

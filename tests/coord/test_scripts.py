@@ -19,11 +19,11 @@ from coordworld import World, parts, said, topic_id, topics
 from scripted import check
 
 from apportion.coord import records
-from apportion.coord.incremental.reconcile import State
-from apportion.coord.incremental.targets import metadata_hash
+from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.targets import metadata_hash
 from apportion.errors import Code
 from apportion.topics import Topic
-from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentValue, TopicPartitions
+from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue, TopicPartitions
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS

@@ -5,10 +5,10 @@ from coordworld import topic_id
 from mixedworld import REBALANCE_MS, SESSION_MS, classic, consumer, make_world, settle
 
 from apportion.errors import Code
-from apportion.wire import consumer_protocol
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def world():
 
 def join_as(world, name, protocols=(("range", None),), protocol_type="consumer"):
     """A member that joined, synced `assignment`, and says no more."""
-    subscription = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",)))
+    subscription = consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",)))
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=SESSION_MS,
@@ -38,12 +38,12 @@ def sync_as(world, joined, assignment):
 
 
 def said(user_data):
-    return consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=user_data))
+    return consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=user_data))
 
 
 def given(user_data=None, *indexes):
     parts = (TopicPartition(topic="foo", partitions=indexes or (0,)),)
-    return consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
+    return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(world, name, wrote, 
 
 
 def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(world):
-    much = consumer_protocol.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24)))
+    much = consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24)))
     several = [(f"p{number}", much) for number in range(5)]
     sync_as(world, join_as(world, "a", several), given())
     assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
@@ -103,7 +103,7 @@ def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(worl
 def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(world):
     parts = (TopicPartition(topic="gone", partitions=(0,)), TopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)))
     joined = join_as(world, "a")
-    sync_as(world, joined, consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
+    sync_as(world, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
     assert world.join("c").error_code == Code.NONE
     held = world.group().saved.holders.held(world.group().saved.units)
     assert held == {(topic_id("foo"), 0): joined.member_id, (topic_id("foo"), 1): "c", (topic_id("foo"), 3): "c"}
@@ -123,7 +123,7 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
 
 
 def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(world):
-    nothing = consumer_protocol.encode(ConsumerProtocolSubscription(topics=()))
+    nothing = consumer_serde.encode(ConsumerProtocolSubscription(topics=()))
     joined = join_as(world, "a", [("range", nothing)])
     sync_as(world, joined, given(None, 0, 1, 2, 3))
     assert world.join("c", ()).member_epoch == joined.generation_id + 1

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.coord.classic.vote import elect
+from apportion.coord.classic.election import elect
 
 
 @pytest.mark.parametrize(

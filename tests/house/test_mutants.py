@@ -51,8 +51,8 @@ def small_project(place):
 
 def some_of_ours(place):
     """A package of two of our own modules, so that looking for places does not take long."""
-    for name in ("coord/config.py", "member/spans.py"):
-        (place / name).parent.mkdir()
+    for name in ("coord/config.py", "member/batch/span.py"):
+        (place / name).parent.mkdir(parents=True)
         (place / name).write_text((ROOT / "src" / "apportion" / name).read_text())
     return place
 
@@ -177,7 +177,8 @@ def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path):
     root = small_project(tmp_path / "root")
     (root / "src/apportion/sim").mkdir()
     (root / "src/apportion/sim/play.py").write_text(PLAY)
-    (root / "src/apportion/sim/scenario.py").write_text("def drawn(seed):\n    return seed\n")
+    (root / "src/apportion/sim/kernel").mkdir()
+    (root / "src/apportion/sim/kernel/scenario.py").write_text("def drawn(seed):\n    return seed\n")
     tree = Tree(root, tmp_path / "tree")
     sound, raised = tree.seeds(None, 8, [2], seed_limit_s=30), tree.seeds(None, 8, [], seed_limit_s=30)
     seen = mutant("ReplaceComparisonOperator_Lt_Gt")

@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from apportion.member.assignors import CLIENT_ASSIGNORS, Given, Subscription, TopicParts, TopicShape
-from apportion.member.blobs import subscription_blob, subscription_of
+from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, Given, Subscription, TopicParts, TopicShape
+from apportion.member.assignors.serde import subscription_blob, subscription_of
 from apportion.testing.kafka import KafkaMissing
-from apportion.wire.consumer_protocol import decode_sticky
+from apportion.wire.records.consumer_serde import decode_sticky
 from tests.kafka.assignors.groups import History, any_cluster, any_members, blobs
 from tests.kafka.assignors.judge import given_too_early, loads, moves, owners, rightful, wanted
 from tests.kafka.assignors.oracle import Oracle

@@ -7,11 +7,11 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster, places_of
 from apportion.errors import Code, Refused
-from apportion.member.batches import MembershipFailed
+from apportion.member.batch.rule import MembershipFailed
+from apportion.member.batch.span import NOTHING
 from apportion.member.membership import SeenTopic
-from apportion.member.spans import NOTHING
+from apportion.spark.batch_member import Owner
 from apportion.spark.options import SourceOptions
-from apportion.spark.owner import Owner
 from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import encode_batch
 

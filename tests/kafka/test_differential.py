@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.coord.incremental import fencing
+from apportion.coord.consumer import fencing
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import EXPRESSION

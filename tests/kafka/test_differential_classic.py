@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from apportion.coord import consumer_classic, downgrade
 from apportion.coord.classic import join
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.consumer import classic_api
+from apportion.coord.migration import downgrade
 from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
 from tests.kafka.differential.classic_play import play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
@@ -80,7 +81,7 @@ def test_both_brokers_say_the_same_at_every_step(sides, kind):
         ("classic", join, "is_answered", lambda *facts: True),
         ("classic", ClassicGroup, "check_generation", lambda group, generation: None),
         ("classic", ClassicGroup, "subscribes_to", lambda group, topic: False),
-        ("mixed", consumer_classic, "must_rejoin", lambda turn, group, member: False),
+        ("mixed", classic_api, "must_rejoin", lambda turn, group, member: False),
         ("mixed", downgrade, "may_downgrade", lambda settings, stayers: False),
     ],
 )

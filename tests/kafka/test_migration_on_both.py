@@ -12,13 +12,13 @@ from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Instant
 from apportion.topics import Topic, Topics
-from apportion.wire import consumer_protocol
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records_codec import decode_key, decode_value
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.codec import decode_key, decode_value
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 
@@ -51,7 +51,7 @@ def join(side, group, member_id, owned=(), generation=-1, instance_id=None):
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name=STICKY, metadata=consumer_protocol.encode(said)),),
+        protocols=(JoinGroupRequestProtocol(name=STICKY, metadata=consumer_serde.encode(said)),),
     )
     return side.call(request, 9)
 
@@ -59,8 +59,7 @@ def join(side, group, member_id, owned=(), generation=-1, instance_id=None):
 def sync(side, group, joined, given=None):
     """The code, and the partitions that the member is told."""
     blobs = {
-        who: consumer_protocol.encode(ConsumerProtocolAssignment(assigned_partitions=parts(its)))
-        for who, its in (given or {}).items()
+        who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts(its))) for who, its in (given or {}).items()
     }
     request = SyncGroupRequest(
         group_id=group,
@@ -71,7 +70,7 @@ def sync(side, group, joined, given=None):
         assignments=tuple(SyncGroupRequestAssignment(member_id=who, assignment=blob) for who, blob in blobs.items()),
     )
     answer = side.call(request, 5)
-    told = consumer_protocol.decode(ConsumerProtocolAssignment, answer.assignment)[1] if answer.assignment else None
+    told = consumer_serde.decode(ConsumerProtocolAssignment, answer.assignment)[1] if answer.assignment else None
     indexes = [index for part in told.assigned_partitions for index in part.partitions] if told else []
     return Code(answer.error_code), sorted(indexes)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from apportion.client.cluster import Cluster, places_of
-from apportion.member.spans import NOTHING
+from apportion.member.batch.span import NOTHING
+from apportion.spark.batch_member import Owner
 from apportion.spark.options import SourceOptions
-from apportion.spark.owner import Owner
 from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import encode_batch
 

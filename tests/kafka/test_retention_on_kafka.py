@@ -9,9 +9,7 @@ from apportion.client.connection import Connection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka
-from apportion.wire.consumer_protocol import encode
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -20,6 +18,8 @@ from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.consumer_serde import encode
 
 SETTINGS = {
     "offsets.retention.minutes": "1",

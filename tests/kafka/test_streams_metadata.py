@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.words import LATEST, AssignmentInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.model import LATEST, AssignmentInfo, SubscriptionInfo, TaskId
 from apportion.testing.kafka import KafkaMissing, jars_of
 from tests import profiles
 from tests.kafka.streams.oracle import Oracle, Refusal

@@ -6,11 +6,11 @@ import pytest
 
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.wire import consumer_protocol
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from tests.kafka.differential.side import Side
 
 TOPIC = "twelve"
@@ -31,12 +31,12 @@ def sides(kafka):
 def upgraded(side, assignor, said, given):
     """What a consumer is told that joins a classic group of one member, with these user data of the member and of the leader."""
     group = f"{assignor}-{time.time_ns()}"
-    wishes = consumer_protocol.encode(ConsumerProtocolSubscription(topics=(TOPIC,), user_data=said))
+    wishes = consumer_serde.encode(ConsumerProtocolSubscription(topics=(TOPIC,), user_data=said))
     shape = {"group_id": group, "protocol_type": "consumer"}
     protocols = (JoinGroupRequestProtocol(name=assignor, metadata=wishes),)
     joining = JoinGroupRequest(**shape, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, protocols=protocols)
     joined = side.call(joining, 3)  # in one step
-    share = consumer_protocol.encode(ConsumerProtocolAssignment(user_data=given))
+    share = consumer_serde.encode(ConsumerProtocolAssignment(user_data=given))
     assignments = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=share),)
     syncing = SyncGroupRequest(
         **shape, generation_id=joined.generation_id, member_id=joined.member_id, protocol_name=assignor, assignments=assignments

@@ -2,11 +2,11 @@
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
-from apportion.member.assigning import Given, Subscription, TopicParts
-from apportion.member.assignors import CooperativeSticky, Range
-from apportion.member.blobs import given_blob, subscription_blob
-from apportion.member.classic import ClassicMember
-from apportion.member.generation import ClassicSettings
+from apportion.member.assignors.builtin import CooperativeSticky, Range
+from apportion.member.assignors.interface import Given, Subscription, TopicParts
+from apportion.member.assignors.serde import given_blob, subscription_blob
+from apportion.member.classic.machine import ClassicMember
+from apportion.member.classic.requests import ClassicSettings
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -12,9 +12,10 @@ from apportion.coord.records import Append
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
-from apportion.member.classic import ClassicMember
-from apportion.member.consumer import ConsumerMember, Settings
-from apportion.member.generation import ClassicSettings
+from apportion.member.assignors.strategy import strategy
+from apportion.member.classic.machine import ClassicMember
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -33,7 +34,6 @@ from apportion.member.membership import (
     Subscribe,
     Unanswered,
 )
-from apportion.member.strategy import strategy
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse

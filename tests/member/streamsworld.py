@@ -1,14 +1,14 @@
 """Processes of one Streams group with a real coordinator's shard between them; topics are made when a leader asks for them."""
 
 from apportion.machine import Note
-from apportion.member.generation import ClassicSettings
+from apportion.member.classic.requests import ClassicSettings
 from apportion.member.membership import Ask, Known, Progress, Subscribe, Told, Unanswered
-from apportion.member.streams import StreamsMember
-from apportion.member.streams_assignor import StreamsSettings
+from apportion.member.streams.assignor import StreamsSettings
+from apportion.member.streams.machine import StreamsMember
+from apportion.streams.metadata.model import RUNNING
+from apportion.streams.metadata.releases import known_release
 from apportion.streams.plain import topology_of
 from apportion.streams.questions import MakeTopics
-from apportion.streams.releases import known_release
-from apportion.streams.words import RUNNING
 from tests.member.groupworld import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
 
 WORDS = topology_of(

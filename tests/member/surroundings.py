@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from apportion.machine import Note
-from apportion.member.asks import (
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.queries import (
     Adopt,
     Announced,
     Commit,
@@ -21,11 +22,10 @@ from apportion.member.asks import (
     Starts,
     Subscribed,
 )
-from apportion.member.commits import Stored
-from apportion.member.consumer import View
+from apportion.member.batch.sinks import SILENCE, metadata_of
+from apportion.member.batch.span import Place, Span, span
+from apportion.member.consumer.machine import View
 from apportion.member.membership import IdPartition, State, assignment, to_wire
-from apportion.member.sinks import SILENCE, metadata_of
-from apportion.member.spans import Place, Span, span
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 

@@ -2,7 +2,7 @@
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
-from apportion.member.assignors import Assignor, Farewell, FollowUp, Given, Rebalance, Subscription, by_topic
+from apportion.member.assignors.builtin import Assignor, Farewell, FollowUp, Given, Rebalance, Subscription, by_topic
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.assignors import (
+from apportion.member.assignors.builtin import (
     CLIENT_ASSIGNORS,
     Given,
     Range,
@@ -17,7 +17,7 @@ from apportion.member.assignors import (
     TopicShape,
     by_topic,
 )
-from apportion.member.numbering import Numbering
+from apportion.member.assignors.numbering import Numbering
 
 
 def shares(assignor, sizes, members):

@@ -6,7 +6,8 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.asks import (
+from apportion.member.batch.plan import EARLIEST, LATEST, Starting
+from apportion.member.batch.queries import (
     Adopt,
     Announced,
     Commit,
@@ -22,11 +23,10 @@ from apportion.member.asks import (
     Starts,
     Subscribed,
 )
-from apportion.member.batches import Batches, DataLoss, Held, MembershipFailed
+from apportion.member.batch.rule import Batches, DataLoss, Held, MembershipFailed
+from apportion.member.batch.sinks import SILENCE
+from apportion.member.batch.span import Place, id_text
 from apportion.member.membership import State
-from apportion.member.plan import EARLIEST, LATEST, Starting
-from apportion.member.sinks import SILENCE
-from apportion.member.spans import Place, id_text
 from apportion.topics import Topic, Topics
 from tests.member.surroundings import ALL, BEGUN, CLAIM, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, held, read
 

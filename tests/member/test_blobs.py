@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError
-from apportion.member.assignors import (
+from apportion.member.assignors.builtin import (
     CLIENT_ASSIGNORS,
     CooperativeSticky,
     Given,
@@ -17,9 +17,9 @@ from apportion.member.assignors import (
     TopicParts,
     TopicShape,
 )
-from apportion.member.blobs import given_blob, given_of, subscription_blob, subscription_of
-from apportion.wire import consumer_protocol
-from apportion.wire.messages.consumer_protocol import StickyUserData, TopicPartition
+from apportion.member.assignors.serde import given_blob, given_of, subscription_blob, subscription_of
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import StickyUserData, TopicPartition
 
 SAID = Subscription(("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u", (1,))), 7, "rack", "instance")
 
@@ -97,12 +97,12 @@ HELD = (TopicPartition(topic="t", partitions=(0, 2)),)
 
 def test_user_data_without_a_generation_is_read_by_a_new_leader():
     old = b"\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\2"
-    assert consumer_protocol.decode_sticky(old) == StickyUserData(topic_partitions=HELD, generation=-1)
+    assert consumer_serde.decode_sticky(old) == StickyUserData(topic_partitions=HELD, generation=-1)
 
 
 def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows():
-    new = consumer_protocol.encode_sticky(HELD, 5)
-    old, end = consumer_protocol.read(StickyUserData, 0, new)
+    new = consumer_serde.encode_sticky(HELD, 5)
+    old, end = consumer_serde.read(StickyUserData, 0, new)
     assert (old, new[end:]) == (StickyUserData(topic_partitions=HELD), b"\0\0\0\5")
 
 
@@ -110,5 +110,5 @@ def test_user_data_with_a_generation_are_read_by_an_old_leader_as_what_it_knows(
     "data", [None, b"", b"\0", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff\0\0\0\0", b"\0\0\0\1\0\2\xff\xff\0\0\0\0"]
 )
 def test_user_data_that_cannot_be_read_tell_nothing(data):
-    assert consumer_protocol.decode_sticky(data) == StickyUserData()
-    assert consumer_protocol.decode_cooperative(data if data is None else data[:3]) == -1
+    assert consumer_serde.decode_sticky(data) == StickyUserData()
+    assert consumer_serde.decode_cooperative(data if data is None else data[:3]) == -1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from apportion.errors import Refused
-from apportion.member.assignors import (
+from apportion.member.assignors.builtin import (
     Given,
     Overlap,
     Subscription,
@@ -14,7 +14,7 @@ from apportion.member.assignors import (
     check_given,
     validate_subscription,
 )
-from apportion.member.blobs import given_blob, given_of
+from apportion.member.assignors.serde import given_blob, given_of
 from apportion.topics import TopicPartition
 
 CLUSTER = {"t": TopicShape(2), "u": TopicShape(1)}

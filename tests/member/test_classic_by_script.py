@@ -6,10 +6,10 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.member.assigning import Given, Subscription
-from apportion.member.assignors import CooperativeSticky
-from apportion.member.consumer import View
-from apportion.member.generation import ClassicSettings
+from apportion.member.assignors.builtin import CooperativeSticky
+from apportion.member.assignors.interface import Given, Subscription
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Adopted,
     Answered,

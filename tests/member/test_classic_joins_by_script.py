@@ -2,8 +2,8 @@
 
 from apportion.errors import Code
 from apportion.machine import Tick
-from apportion.member.assigning import TopicParts
-from apportion.member.generation import ClassicSettings, join_request
+from apportion.member.assignors.interface import TopicParts
+from apportion.member.classic.requests import ClassicSettings, join_request
 from apportion.member.membership import Answered, Found, Leave, Send, Subscribe
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -4,9 +4,9 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.member.assigning import Given, Rebalance, Subscription
-from apportion.member.assignors import CooperativeSticky, Range
-from apportion.member.consumer import View
+from apportion.member.assignors.builtin import CooperativeSticky, Range
+from apportion.member.assignors.interface import Given, Rebalance, Subscription
+from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -1,9 +1,9 @@
 """A group's offsets: what of a span is due, and requests and answers by name and by id."""
 
 from apportion.errors import Code
-from apportion.member.commits import Fetched, Membership, Stored, commit_codes, commit_request, due, fetch_request, fetched
+from apportion.member.batch.offsets import Fetched, Membership, Stored, commit_codes, commit_request, due, fetch_request, fetched
+from apportion.member.batch.span import Place, span
 from apportion.member.reactions import Reaction, reaction
-from apportion.member.spans import Place, span
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

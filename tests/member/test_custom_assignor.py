@@ -2,8 +2,8 @@
 
 import pytest
 
-from apportion.member.assignors import Rebalance, Subscription, TopicShape, check_given
-from apportion.member.blobs import subscription_blob, subscription_of
+from apportion.member.assignors.builtin import Rebalance, Subscription, TopicShape, check_given
+from apportion.member.assignors.serde import subscription_blob, subscription_of
 from tests.member.worked_example import weighted
 
 

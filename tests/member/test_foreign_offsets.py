@@ -3,11 +3,11 @@
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batches import Batches
-from apportion.member.commits import Stored
-from apportion.member.plan import EARLIEST, Starting
-from apportion.member.sinks import Announcement
-from apportion.member.spans import Span, span
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.plan import EARLIEST, Starting
+from apportion.member.batch.rule import Batches
+from apportion.member.batch.sinks import Announcement
+from apportion.member.batch.span import Span, span
 from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Instant, Note, Tick
-from apportion.member.consumer import ConsumerMember, Settings, View
+from apportion.member.consumer.machine import ConsumerMember, Settings, View
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
-from apportion.member.consumer import NEXT, ConsumerMember, Settings
+from apportion.member.consumer.machine import NEXT, ConsumerMember, Settings
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from apportion.member.asks import Commit, Committed, Join, Members, NotYet, SessionLimit
-from apportion.member.batches import Batches
-from apportion.member.commits import Stored
-from apportion.member.plan import EARLIEST, Starting
-from apportion.member.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
-from apportion.member.spans import NOTHING, span
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.plan import EARLIEST, Starting
+from apportion.member.batch.queries import Commit, Committed, Join, Members, NotYet, SessionLimit
+from apportion.member.batch.rule import Batches
+from apportion.member.batch.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
+from apportion.member.batch.span import NOTHING, span
 from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, SESSION_MS, TABLE, Surroundings, held, read
 
 GRACE_MS = 5_000

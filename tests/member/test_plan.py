@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.plan import EARLIEST, LATEST, Gap, Log, Plan, Starting, World, plan, shared
-from apportion.member.spans import NOTHING, Place, span
+from apportion.member.batch.plan import EARLIEST, LATEST, Gap, Log, Plan, Starting, World, plan, shared
+from apportion.member.batch.span import NOTHING, Place, span
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (Place("t", ID, number) for number in range(3))

@@ -3,12 +3,12 @@
 import pytest
 
 from apportion.machine import Note
-from apportion.member.asks import Commit, Committed, Join, Leave, Starts, Subscribed
-from apportion.member.batches import Batches
-from apportion.member.commits import Stored
-from apportion.member.plan import EARLIEST, LATEST, Starting
-from apportion.member.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
-from apportion.member.spans import NOTHING, Span, span
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.plan import EARLIEST, LATEST, Starting
+from apportion.member.batch.queries import Commit, Committed, Join, Leave, Starts, Subscribed
+from apportion.member.batch.rule import Batches
+from apportion.member.batch.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
+from apportion.member.batch.span import NOTHING, Span, span
 from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHER = ("/lake/other",)

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.machine import Tick
-from apportion.member.assigning import Subscription
+from apportion.member.assignors.interface import Subscription
 from apportion.member.membership import Adopted, Answered, Found, Known, LookUp, Offer, SeenTopic, Send, State, Subscribe
 from tests.member.classic_words import P0, P1, PARKED_MS, SEEN, U, at, cooperative, eager, joined, synced, syncs
 

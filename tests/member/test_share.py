@@ -2,12 +2,12 @@
 
 import pytest
 
-from apportion.member.asks import Existing, Look, Named, NotYet, Share
-from apportion.member.assigning import Given, Subscription, TopicParts
-from apportion.member.batches import Batches, ShareAwaited
-from apportion.member.blobs import given_blob, subscription_blob
-from apportion.member.parted import Parted, has_its_share, may_read, parted
-from apportion.member.plan import EARLIEST, Starting
+from apportion.member.assignors.interface import Given, Subscription, TopicParts
+from apportion.member.assignors.serde import given_blob, subscription_blob
+from apportion.member.batch.plan import EARLIEST, Starting
+from apportion.member.batch.queries import Existing, Look, Named, NotYet, Share
+from apportion.member.batch.rule import Batches, ShareAwaited
+from apportion.member.classic.described import Parted, has_its_share, may_read, parted
 from apportion.topics import Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tests.member.surroundings import ID, P0, P1, P2, SESSION_MS, Surroundings, described, held, read

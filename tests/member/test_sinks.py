@@ -4,11 +4,11 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.asks import Announced, Commit, Committed, Join, Members, Subscribed
-from apportion.member.batches import Batches, DataLoss
-from apportion.member.commits import Stored
-from apportion.member.plan import EARLIEST, Starting
-from apportion.member.sinks import (
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.plan import EARLIEST, Starting
+from apportion.member.batch.queries import Announced, Commit, Committed, Join, Members, Subscribed
+from apportion.member.batch.rule import Batches, DataLoss
+from apportion.member.batch.sinks import (
     NOBODY_READ,
     SILENCE,
     Announcement,
@@ -17,7 +17,7 @@ from apportion.member.sinks import (
     refuse_consumer,
     sinks_of,
 )
-from apportion.member.spans import NOTHING, Place, Span, span
+from apportion.member.batch.span import NOTHING, Place, Span, span
 from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHERS = metadata_of(("/lake/other",))

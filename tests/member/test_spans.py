@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.spans import (
+from apportion.member.batch.span import (
     NOTHING,
     Admission,
     LostOffsets,

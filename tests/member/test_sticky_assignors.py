@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.assignors import CooperativeSticky, Given, Sticky, Subscription, TopicParts, TopicShape, check_cooperative
-from apportion.wire.consumer_protocol import encode_cooperative, encode_sticky
-from apportion.wire.messages.consumer_protocol import TopicPartition
+from apportion.member.assignors.builtin import (
+    CooperativeSticky,
+    Given,
+    Sticky,
+    Subscription,
+    TopicParts,
+    TopicShape,
+    check_cooperative,
+)
+from apportion.wire.records.consumer_protocol import TopicPartition
+from apportion.wire.records.consumer_serde import encode_cooperative, encode_sticky
 
 
 def shares(assignor, partitions, members):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from apportion.member.assignors import Assignor, Given, Range, Rebalance, RoundRobin, by_topic
-from apportion.member.strategy import strategy
+from apportion.member.assignors.builtin import Assignor, Given, Range, Rebalance, RoundRobin, by_topic
+from apportion.member.assignors.strategy import strategy
 
 
 class Nameless(Assignor):

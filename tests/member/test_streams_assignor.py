@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.assigning import Farewell, FollowUp, Given, Subscription, TopicShape, by_topic
-from apportion.member.streams_assignor import StreamsAssignor, StreamsSettings, TaskShare
-from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment
+from apportion.member.assignors.interface import Farewell, FollowUp, Given, Subscription, TopicShape, by_topic
+from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
+from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment
+from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.releases import known_release
 from apportion.streams.plain import topology_of
 from apportion.streams.questions import MakeTopics
-from apportion.streams.releases import known_release
-from apportion.streams.words import RUNNING, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 LINES = topology_of([{"sources": ["lines"]}])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from apportion.member.assignors import Assignor, Rebalance
+from apportion.member.assignors.builtin import Assignor, Rebalance
 from apportion.member.membership import ShutDown, State
-from apportion.streams.codec import decode_assignment
-from apportion.streams.words import AssignorError, TaskId
+from apportion.streams.metadata.codec import decode_assignment
+from apportion.streams.metadata.model import AssignorError, TaskId
 from apportion.topics import TopicPartition
 from tests.member.streamsworld import StreamsWorld
 

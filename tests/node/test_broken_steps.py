@@ -16,13 +16,13 @@ from apportion.coord.turn import Turn
 from apportion.deadlines import Deadlines
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
+from apportion.node.delayed_fetches import Waits
 from apportion.node.expiry import Expiry
+from apportion.node.flush_gate import Journal
 from apportion.node.handlers.fetch import Haul
-from apportion.node.journal import Journal
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.producers import Producers
 from apportion.node.topics import Registry
-from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
 from apportion.store.disk import DiskError
 from apportion.store.log import Log

@@ -12,7 +12,6 @@ from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescrib
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest
-from apportion.wire.messages.group_records import OffsetCommitKey
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import (
@@ -21,7 +20,8 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from apportion.wire.records_codec import encode_key
+from apportion.wire.records.codec import encode_key
+from apportion.wire.records.groups import OffsetCommitKey
 
 
 def join(group_id, member_id="m", topics=("t",)):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from apportion.sim.scenario import Scenario, drawn
+from apportion.sim.kernel.scenario import Scenario, drawn
 
 
 class Patch(Protocol):

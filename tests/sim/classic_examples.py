@@ -7,19 +7,19 @@ from apportion.coord.classic.state import State
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Reply
-from apportion.member.assigning import Subscription, TopicParts, TopicShape, to_wire
-from apportion.member.assignors import CooperativeSticky, Sticky
-from apportion.member.holding import Holding
-from apportion.member.leader import share_out
+from apportion.member.assignors.builtin import CooperativeSticky, Sticky
+from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
+from apportion.member.classic.leader import share_out
+from apportion.member.classic.ownership import Holding
 from apportion.member.membership import IdPartition, Known, LookUp, SeenTopic
-from apportion.sim.subscriptions import given_to
-from apportion.wire.consumer_protocol import encode_sticky
+from apportion.sim.checks.subscriptions import given_to
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from apportion.wire.records.consumer_serde import encode_sticky
 from tests.member.groupworld import GroupWorld
 
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))

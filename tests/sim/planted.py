@@ -8,20 +8,21 @@ Those of classic groups, and of groups of both protocols, are in `planted_classi
 from collections.abc import Callable, Iterable, Mapping
 
 from apportion.coord import replay, shard
-from apportion.coord.incremental import expire, fencing, heartbeat
-from apportion.coord.incremental.expire import must_revoke
-from apportion.coord.incremental.holds import Holders
-from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.coord.consumer import fencing, spine, timers
+from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.timers import must_revoke
+from apportion.coord.consumer.units import Holders
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
-from apportion.member import batches, consumer, plan, questions, spans
-from apportion.member.commits import Stored
+from apportion.member.batch import admission, plan, rule, span
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.plan import World
+from apportion.member.batch.sinks import Sinks
+from apportion.member.batch.span import Place, Span
+from apportion.member.consumer import machine
 from apportion.member.membership import Assignment, minus
-from apportion.member.plan import World
-from apportion.member.sinks import Sinks
-from apportion.member.spans import Place, Span
-from apportion.node import coordinators, journal
-from apportion.wire.messages.group_records import (
+from apportion.node import coordinators, flush_gate
+from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
 )
@@ -59,11 +60,11 @@ def as_told(owned: Assignment, target: Assignment | None) -> Assignment:
 
 
 def rearm_revocations(turn: Turn, group: IncrementalGroup, member: Member) -> None:
-    expire.arm_rebalance(turn, group, member)
+    timers.arm_rebalance(turn, group, member)
 
 
 def arm_rebalance_once(turn: Turn, group: IncrementalGroup, member: Member) -> None:
-    key = (expire.REBALANCE, group.group_id, member.member_id)
+    key = (timers.REBALANCE, group.group_id, member.member_id)
     if must_revoke(member) and key not in turn.deadlines:
         turn.deadlines.arm(key, turn.now.mono_ms + member.said.rebalance_timeout_ms)
 
@@ -137,7 +138,7 @@ PLANTED = {
         Planted(
             "reply-before-durable",
             "The record is written, and the flush is on its way.",
-            ((journal, "may_leave", leaves_at_once),),
+            ((flush_gate, "may_leave", leaves_at_once),),
         ),
         Planted(
             "overtaking-read",
@@ -147,17 +148,17 @@ PLANTED = {
         Planted(
             "early-acknowledgement",
             "The member knows what it must give up, so it can say so in its next heartbeat.",
-            ((consumer, "acknowledged", as_told),),
+            ((machine, "acknowledged", as_told),),
         ),
         Planted(
             "session-after-recovery",
             "A session is armed by each heartbeat, and every member will send one.",
-            ((expire, "rearm", rearm_revocations),),
+            ((timers, "rearm", rearm_revocations),),
         ),
         Planted(
             "rebalance-timer",
             "The timer runs already, and whoever it strikes has had its time.",
-            ((expire, "arm_rebalance", arm_rebalance_once), (expire, "must_revoke", always_late)),
+            ((timers, "arm_rebalance", arm_rebalance_once), (timers, "must_revoke", always_late)),
         ),
         Planted(
             "static-fencing",
@@ -167,7 +168,7 @@ PLANTED = {
         Planted(
             "sink-fence",
             "Spark gives each batch once, so all of it is new to the sink.",
-            ((spans, "lowest_admitted", from_the_start),),
+            ((span, "lowest_admitted", from_the_start),),
         ),
         Planted(
             "position-from-memory",
@@ -177,7 +178,7 @@ PLANTED = {
         Planted(
             "another-sink",
             "The group's offset says where to go on, whoever committed it.",
-            ((batches, "refuse_other_sinks", anybody_may), (questions, "refuse_other_sinks", anybody_may)),
+            ((rule, "refuse_other_sinks", anybody_may), (admission, "refuse_other_sinks", anybody_may)),
             kinds=("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions"),
         ),
         Planted(
@@ -193,7 +194,7 @@ PLANTED = {
         Planted(
             "KAFKA-19431",
             "The next target will leave out what the member has ceased to subscribe to.",
-            ((heartbeat, "still_wanted", all_wanted),),
+            ((spine, "still_wanted", all_wanted),),
         ),
         *CLASSIC,
     )

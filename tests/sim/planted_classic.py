@@ -7,34 +7,37 @@ import numpy as np
 
 from apportion.assign import sticky
 from apportion.assign.claims import Claims, Settled, settled
-from apportion.coord import consumer_classic, downgrade, shard, upgrade
+from apportion.coord import shard
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.expire import forget_pending, remove
 from apportion.coord.classic.state import SESSION, ClassicGroup, State
-from apportion.coord.consumer_classic import beat_of
-from apportion.coord.downgrade import Stayer, as_saved
+from apportion.coord.classic.timers import forget_pending, remove
+from apportion.coord.consumer import classic_api
+from apportion.coord.consumer.beat import Beat
+from apportion.coord.consumer.classic_api import beat_of
+from apportion.coord.consumer.state import IncrementalGroup, Member
 from apportion.coord.group import CommitClaim
-from apportion.coord.incremental.beat import Beat
-from apportion.coord.incremental.state import IncrementalGroup, Member
+from apportion.coord.migration import downgrade, upgrade
+from apportion.coord.migration.downgrade import Stayer, as_saved
+from apportion.coord.migration.upgrade import Heir
 from apportion.coord.turn import Ask, Turn
-from apportion.coord.upgrade import Heir
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
-from apportion.member import assignors, holding, leader
-from apportion.member.assigning import Subscription, TopicParts, from_wire
-from apportion.member.assignors import Past
-from apportion.member.atlas import Atlas
-from apportion.member.classic import ClassicMember
-from apportion.member.classic import State as Stand
-from apportion.member.generation import NO_GENERATION
+from apportion.member.assignors import builtin
+from apportion.member.assignors.builtin import Past
+from apportion.member.assignors.interface import Subscription, TopicParts, from_wire
+from apportion.member.classic import leader, ownership
+from apportion.member.classic.generation import Standing
+from apportion.member.classic.machine import ClassicMember
+from apportion.member.classic.machine import State as Stand
+from apportion.member.classic.metadata import Atlas
+from apportion.member.classic.requests import NO_GENERATION
 from apportion.member.membership import Action, Assignment, LookUp, SeenTopic, minus
-from apportion.member.standing import Standing
 from apportion.topics import TopicId, Topics
-from apportion.wire.consumer_protocol import decode_sticky
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from apportion.wire.messages.group_records import MemberMetadata
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.consumer_serde import decode_sticky
+from apportion.wire.records.groups import MemberMetadata
 from tests.sim.bug import Planted
 
 ALL_CLASSIC = {"protocol": "classic"}
@@ -181,13 +184,13 @@ CLASSIC = (
     Planted(
         "cooperative-gives-at-once",
         "The share says who shall have the partition, so it can be given at once.",
-        ((assignors, "cooperative_sticky", sticky.sticky),),
+        ((builtin, "cooperative_sticky", sticky.sticky),),
         ALL_CLASSIC,
     ),
     Planted(
         "rejoin-before-adopted",
         "The member knows what it must give up, so it can join without it.",
-        ((holding, "acknowledged", what_is_to_be_kept),),
+        ((ownership, "acknowledged", what_is_to_be_kept),),
         ALL_CLASSIC,
     ),
     Planted(
@@ -230,19 +233,19 @@ CLASSIC = (
     Planted(
         "join-owns-nothing",
         "Who joins begins anew and has nothing.",
-        ((consumer_classic, "beat_of", beat_of_who_owns_nothing),),
+        ((classic_api, "beat_of", beat_of_who_owns_nothing),),
         BOTH,
     ),
     Planted(
         "rejoin-by-epoch-alone",
         "A member joins again when its group has gone on.",
-        ((consumer_classic, "must_rejoin", must_follow_the_group),),
+        ((classic_api, "must_rejoin", must_follow_the_group),),
         BOTH,
     ),
     Planted(
         "KAFKA-7026",
         "What a member had last is in its user data.",
-        ((assignors, "told_by_user_data", data_without_generation),),
+        ((builtin, "told_by_user_data", data_without_generation),),
         ALL_CLASSIC,
     ),
     Planted(
@@ -250,7 +253,7 @@ CLASSIC = (
         "Who joins again says what it owns, and is believed.",
         (
             (ClassicMember, "_fenced", drop_out_with_all_that_is_owned),
-            (assignors, "told_by_subscription", told_without_generation),
+            (builtin, "told_by_subscription", told_without_generation),
         ),
         ALL_CLASSIC,
     ),

@@ -3,15 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from apportion.member import leader as any_leader
-from apportion.sim import streams_thread
-from apportion.sim.rehearsal import Rehearsal
-from apportion.streams import leader, probing
-from apportion.streams.crew import Crew, Policy, Shares, Tasks
-from apportion.streams.probing import Step
-from apportion.streams.releases import Manners
-from apportion.streams.task_assignors import TASK_ASSIGNORS
-from apportion.streams.threads import Roles, spread
+from apportion.member.classic import leader as any_leader
+from apportion.sim.streams import thread
+from apportion.sim.streams.rehearsal import Rehearsal
+from apportion.streams import leader
+from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
+from apportion.streams.assignor.threads import Roles, spread
+from apportion.streams.metadata import probing
+from apportion.streams.metadata.probing import Step
+from apportion.streams.metadata.releases import Manners
 from tests.sim.bug import Patch
 
 takes_up, told = probing._TAKES_UP, leader._told
@@ -168,7 +169,7 @@ PLANTED = (
         "always-served",
         "a task may finish whatever it has begun",
         "always-served",
-        ((streams_thread, "LETS_GO_MS", 60_000),),
+        ((thread, "LETS_GO_MS", 60_000),),
         {"from_": "1.1", "to": "2.0"},
     ),
 )

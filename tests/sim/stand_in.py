@@ -5,8 +5,8 @@ import signal
 import sys
 import time
 
-from apportion.sim.chronicle import Hand, Line
-from apportion.sim.outcome import Broken, Outcome
+from apportion.sim.kernel.outcome import Broken, Outcome
+from apportion.sim.kernel.trace import Hand, Line
 
 
 def outcome(seed, broken=None):

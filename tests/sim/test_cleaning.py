@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from apportion.sim import broker
+from apportion.sim.actors import broker
 from apportion.sim.fleet import Draw
+from apportion.sim.kernel.scenario import PROTOCOLS
 from apportion.sim.play import play
-from apportion.sim.scenario import PROTOCOLS
 from apportion.store.log import Log
 
 SEEDS = range(15)

@@ -2,10 +2,21 @@
 
 import pytest
 
-from apportion.member.assigning import Rebalance
-from apportion.member.strategy import rebalance_of, strategy
-from apportion.sim.dialects import COOPERATIVE, MODERN, STYLES, dialects
-from apportion.sim.scenario import CLASSIC, CONSUMER, FAULTS, MIXED, ONLY_MIXED, ONLY_SAID, Fault, Scenario, ScenarioRefused, drawn
+from apportion.member.assignors.interface import Rebalance
+from apportion.member.assignors.strategy import rebalance_of, strategy
+from apportion.sim.actors.protocols import COOPERATIVE, MODERN, STYLES, dialects
+from apportion.sim.kernel.scenario import (
+    CLASSIC,
+    CONSUMER,
+    FAULTS,
+    MIXED,
+    ONLY_MIXED,
+    ONLY_SAID,
+    Fault,
+    Scenario,
+    ScenarioRefused,
+    drawn,
+)
 
 SEEDS = range(200)
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from apportion.sim.chronicle import Chronicle
+from apportion.sim.kernel.scenario import drawn
+from apportion.sim.kernel.trace import Chronicle
 from apportion.sim.play import play
-from apportion.sim.scenario import drawn
 
 SEEDS = (5, 6, 11)  # with static members and without, with encoding and without
 SIZES = {"duration_ms": 30_000}
@@ -25,7 +25,7 @@ def outcomes():
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
 def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash_seed):
     script = (
-        "from apportion.sim.play import play; from apportion.sim.scenario import drawn\n"
+        "from apportion.sim.play import play; from apportion.sim.kernel.scenario import drawn\n"
         f"print([play(drawn(seed, **{SIZES})) for seed in {SEEDS}])"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from apportion.sim.fleet import Draw, Figures, NoProcess, outcomes, played
-from apportion.sim.outcome import Broken
-from apportion.sim.scenario import SETTABLE, Fault, ScenarioRefused
+from apportion.sim.kernel.outcome import Broken
+from apportion.sim.kernel.scenario import SETTABLE, Fault, ScenarioRefused
 from tests.sim import stand_in
 
 

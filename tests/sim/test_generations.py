@@ -4,24 +4,26 @@ import re
 
 import pytest
 
-from apportion.coord import downgrade as downgrading
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.state import SESSION, ClassicGroup
-from apportion.member import assignors, generation, standing
-from apportion.member.assigning import Given, Subscription, TopicParts
-from apportion.member.blobs import given_blob, subscription_blob
-from apportion.member.generation import NO_GENERATION
-from apportion.member.leader import Plan
+from apportion.coord.migration import downgrade as downgrading
+from apportion.member.assignors import builtin
+from apportion.member.assignors.interface import Given, Subscription, TopicParts
+from apportion.member.assignors.serde import given_blob, subscription_blob
+from apportion.member.classic import generation as standing
+from apportion.member.classic import requests
+from apportion.member.classic.leader import Plan
+from apportion.member.classic.requests import NO_GENERATION
 from apportion.node import coordinators
-from apportion.sim import dialects
+from apportion.sim.actors import protocols
+from apportion.sim.checks.stickiness import moved_without_need
+from apportion.sim.kernel.scenario import CLASSIC, MIXED, drawn
 from apportion.sim.play import play
-from apportion.sim.scenario import CLASSIC, MIXED, drawn
-from apportion.sim.stickiness import moved_without_need
-from apportion.wire.consumer_protocol import encode_sticky
-from apportion.wire.messages.consumer_protocol import TopicPartition
-from apportion.wire.messages.group_records import GroupMetadataValue, MemberMetadata
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from apportion.wire.records.consumer_protocol import TopicPartition
+from apportion.wire.records.consumer_serde import encode_sticky
+from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 from tests.sim.planted import PLANTED
 
 to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm, downgrading.downgrade
@@ -116,7 +118,7 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a subscription says nothing": (
         CLASSIC,
-        (generation, "subscription_blob", says_nothing),
+        (requests, "subscription_blob", says_nothing),
         "no-defect",
         rf"{ID} sent a subscription that cannot be read: .*",
     ),
@@ -152,10 +154,10 @@ def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, seed, law, se
 
 
 def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
-    monkeypatch.setattr(dialects, "STYLES", ((dialects.Dialect(CLASSIC, ("sticky",)),),))
+    monkeypatch.setattr(protocols, "STYLES", ((protocols.Dialect(CLASSIC, ("sticky",)),),))
     world = drawn(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
     assert play(world).broken is None
-    monkeypatch.setattr(assignors, "told_by_user_data", nothing_is_told)
+    monkeypatch.setattr(builtin, "told_by_user_data", nothing_is_told)
     broken = play(world).broken
     assert broken is not None and broken.law == "moves-with-cause", broken
     assert re.fullmatch(

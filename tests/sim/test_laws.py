@@ -4,16 +4,16 @@ import pytest
 
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
-from apportion.coord.incremental.reconcile import State
+from apportion.coord.consumer.reconcile import State
 from apportion.coord.records import Record
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Tick
-from apportion.sim.laws import GROUP_LAWS, TLA, WATCHED_LAWS
-from apportion.sim.saved import replayed
+from apportion.sim.checks.consumer_laws import GROUP_LAWS, TLA, WATCHED_LAWS
+from apportion.sim.checks.saved import replayed
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.group_records import (
+from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     TopicPartitions,

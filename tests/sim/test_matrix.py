@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from apportion.sim.fleet import cores
-from apportion.sim.matrix import CRASHES, INSTANCES, Play, cells, played, plays
+from apportion.sim.streams.matrix import CRASHES, INSTANCES, Play, cells, played, plays
 
 SIMULATED = 12
 VERSIONS = {"0.10.0": 1, **dict.fromkeys(("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1"), 2), "2.0": 3, "post-2.0": SIMULATED}

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from apportion.sim.laws import GROUP_LAWS, TLA, WATCHED_LAWS
-from apportion.sim.scenario import FAULTS
+from apportion.sim.checks.consumer_laws import GROUP_LAWS, TLA, WATCHED_LAWS
+from apportion.sim.kernel.scenario import FAULTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "simulator.md").read_text()

@@ -10,24 +10,24 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
-from apportion.member.batches import Batches
-from apportion.member.consumer import ConsumerMember, Settings
+from apportion.member.batch.plan import Log, Starting, World, plan
+from apportion.member.batch.rule import Batches
+from apportion.member.batch.sinks import Announcement, AnotherSink, metadata_of
+from apportion.member.batch.span import NOTHING, Place, admit_range, span
+from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import Adopted, Answered, Found, IdPartition, Send, Subscribe, from_wire, to_wire
-from apportion.member.plan import Log, Starting, World, plan
-from apportion.member.sinks import Announcement, AnotherSink, metadata_of
-from apportion.member.spans import NOTHING, Place, admit_range, span
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from apportion.wire.messages.group_records import ConsumerGroupCurrentMemberAssignmentKey
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKey
 from tests.coord import coordworld
 from tests.coord.coordworld import picture, recovered, topic_id, topics
 from tests.member.surroundings import P0 as P0_OF_T

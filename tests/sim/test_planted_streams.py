@@ -2,8 +2,8 @@
 
 import pytest
 
-from apportion.sim.rehearsal import rehearse
-from apportion.sim.streams_laws import STREAMS_LAWS
+from apportion.sim.streams.laws import STREAMS_LAWS
+from apportion.sim.streams.rehearsal import rehearse
 from tests.sim.planted_streams import PLANTED
 
 

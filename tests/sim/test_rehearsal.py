@@ -3,14 +3,14 @@
 import pytest
 
 from apportion.errors import Code
-from apportion.sim.chronicle import Chronicle
-from apportion.sim.rehearsal import Rehearsal, RehearsalRefused, drawn, rehearse
-from apportion.sim.streams_instance import Instance
-from apportion.sim.streams_stage import StreamsStage
-from apportion.sim.world import World
-from apportion.streams.crew import Policy
-from apportion.streams.releases import known_release
-from apportion.streams.upgrades import Bounce
+from apportion.sim.kernel.clock import World
+from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.streams.cluster import StreamsStage
+from apportion.sim.streams.instance import Instance
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, drawn, rehearse
+from apportion.streams.assignor.client_states import Policy
+from apportion.streams.metadata.releases import known_release
+from apportion.streams.metadata.upgrades import Bounce
 
 
 def versions(rehearsed):

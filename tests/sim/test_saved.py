@@ -4,9 +4,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.coord import records
-from apportion.coord.incremental.reconcile import State
-from apportion.sim.saved import SavedGroup, SavedMember, SavedShard, compacted, difference_or_none, overtaken, replayed, saved
-from apportion.wire.messages.group_records import (
+from apportion.coord.consumer.reconcile import State
+from apportion.sim.checks.saved import (
+    SavedGroup,
+    SavedMember,
+    SavedShard,
+    compacted,
+    difference_or_none,
+    overtaken,
+    replayed,
+    saved,
+)
+from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     OffsetCommitValue,

@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apportion.sim.outcome import Broken
-from apportion.sim.scenario import Fault, Scenario
+from apportion.sim.kernel.outcome import Broken
+from apportion.sim.kernel.scenario import Fault, Scenario
 from apportion.sim.shrink import Shrunk, fewest, shortest
 from tests.sim.stand_in import outcome
 

@@ -6,20 +6,19 @@ test_found.py.
 
 import pytest
 
-from apportion.coord import consumer
-from apportion.coord.incremental import expire, fencing
+from apportion.coord.consumer import fencing, heartbeat_api, timers
 from apportion.node import coordinators
-from apportion.node.journal import Journal
+from apportion.node.flush_gate import Journal
 from apportion.sim import play as playing
-from apportion.sim import reader, worker
-from apportion.sim.laws import WATCHED_LAWS
+from apportion.sim.actors import reader, worker
+from apportion.sim.checks.consumer_laws import WATCHED_LAWS
+from apportion.sim.kernel.scenario import drawn
 from apportion.sim.play import play
-from apportion.sim.scenario import drawn
 from tests.sim.test_found import FOUND
 from tests.sim.test_generations import SABOTAGE as OF_CLASSIC
 
-flushed, arm_session, commit = Journal.flushed, expire.arm_session, reader.commit
-answer, converge = consumer.answer, playing._converge
+flushed, arm_session, commit = Journal.flushed, timers.arm_session, reader.commit
+answer, converge = heartbeat_api.answer, playing._converge
 
 
 def forgets_an_answer(self, mark):
@@ -69,8 +68,8 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
     "an answer comes twice": (Journal, "flushed", answers_twice, "ticket-once"),
     "nobody is given anything": (fencing, "blocked", blocks_all, "converges"),
     "a machine raises": (fencing, "blocked", raises, "no-defect"),
-    "a heartbeat writes beside the log": (expire, "arm_session", writes_beside_the_log, "replay-equals-live"),
-    "an answer tells the epoch before": (consumer, "answer", tells_the_epoch_before, "epochs-never-back"),
+    "a heartbeat writes beside the log": (timers, "arm_session", writes_beside_the_log, "replay-equals-live"),
+    "an answer tells the epoch before": (heartbeat_api, "answer", tells_the_epoch_before, "epochs-never-back"),
     "a consumer commits what was before": (reader, "commit", commits_what_was_before, "offsets-never-back"),
     "a consumer commits what is to come": (reader, "commit", commits_what_is_to_come, "all-is-read"),
     "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),

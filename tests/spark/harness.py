@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from apportion.client.cluster import Cluster, places_of
-from apportion.member.blobs import given_of
+from apportion.member.assignors.serde import given_of
 from apportion.testing import host
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest

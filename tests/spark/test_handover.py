@@ -2,8 +2,8 @@
 
 import pytest
 
-from apportion.member.sinks import SILENCE, Announcement
-from apportion.member.spans import Place, Span
+from apportion.member.batch.sinks import SILENCE, Announcement
+from apportion.member.batch.span import Place, Span
 from apportion.spark import handover
 
 QUESTION = Span("asked", {Place("t", b"i" * 16, 0): (5, 5)}, asks=1)

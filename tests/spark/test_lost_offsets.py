@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from apportion.client.cluster import Cluster, places_of
-from apportion.member.commits import Stored
-from apportion.member.sinks import metadata_of
-from apportion.member.spans import NOTHING, LostOffsets
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.sinks import metadata_of
+from apportion.member.batch.span import NOTHING, LostOffsets
 from apportion.server.embedded import EmbeddedBroker
+from apportion.spark.batch_member import Owner
 from apportion.spark.delta import Writer
 from apportion.spark.options import SourceOptions
-from apportion.spark.owner import Owner
-from apportion.spark.running import Reading
+from apportion.spark.query_introspection import Reading
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tests.spark.test_writer import ARROW, Frame, every, stored

@@ -3,8 +3,8 @@
 import pytest
 
 from apportion.client.consumer import Consumer
-from apportion.member.commits import Stored
-from apportion.member.sinks import AnotherSink, metadata_of
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.spark import delta
 from tests.spark.harness import until
 from tests.spark.queries import ended, source, spark, started

@@ -1,6 +1,6 @@
 import pytest
 
-from apportion.member.plan import EARLIEST, LATEST, Starting
+from apportion.member.batch.plan import EARLIEST, LATEST, Starting
 from apportion.spark.options import OptionError, SourceOptions
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}

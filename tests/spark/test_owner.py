@@ -6,21 +6,21 @@ import time
 
 import pytest
 
-import apportion.spark.owner
+import apportion.spark.batch_member
 from apportion.client.cluster import Cluster, places_of
 from apportion.client.consumer import Consumer
-from apportion.member.assigning import Given, TopicParts
-from apportion.member.batches import MembershipFailed
-from apportion.member.blobs import given_blob
-from apportion.member.commits import Stored
-from apportion.member.generation import NO_GENERATION, ClassicSettings, Generation, join_request, sync_request
-from apportion.member.sinks import AnotherSink
-from apportion.member.spans import NOTHING
-from apportion.member.strategy import strategy
+from apportion.member.assignors.interface import Given, TopicParts
+from apportion.member.assignors.serde import given_blob
+from apportion.member.assignors.strategy import strategy
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.rule import MembershipFailed
+from apportion.member.batch.sinks import AnotherSink
+from apportion.member.batch.span import NOTHING
+from apportion.member.classic.requests import NO_GENERATION, ClassicSettings, Generation, join_request, sync_request
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import handover
+from apportion.spark.batch_member import Owner
 from apportion.spark.options import SourceOptions
-from apportion.spark.owner import Owner
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
@@ -147,7 +147,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(cluster, ow
 
 
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(owner_of, monkeypatch):
-    monkeypatch.setattr(apportion.spark.owner, "FIRST_ANSWER_LIMIT_S", 0.5)
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 0.5)
     owner = owner_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
         span_where(owner, NOTHING, lambda span: span.ranges)
@@ -160,7 +160,7 @@ def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(owner_of, mo
 
 
 def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(cluster, owner_of, haunt, monkeypatch):
-    monkeypatch.setattr(apportion.spark.owner, "FIRST_ANSWER_LIMIT_S", 1.0)
+    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ANSWER_LIMIT_S", 1.0)
     places = places_of(cluster.create_topic("slow", 2))
     haunt("slow-group", "slow")
     owner = owner_of("slow-group", "slow", startingOffsets="earliest")

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from apportion.cli import rehearsal_matrix
 from apportion.cli.main import app
-from apportion.sim.matrix import played, plays
+from apportion.sim.streams.matrix import played, plays
 
 
 def test_on_spark_the_matrix_comes_to_the_same(monkeypatch):

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from apportion.cli.sim import run
-from apportion.cli.sim_wish import Wish
-from apportion.sim.scenario import ScenarioRefused
+from apportion.cli.sim_options import Wish
+from apportion.sim.kernel.scenario import ScenarioRefused
 from apportion.spark.seeds import FIGURES, seeds, summary
 from tests.sim import stand_in
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.client.cluster import Cluster, places_of
-from apportion.member.spans import Place, span
+from apportion.member.batch.span import Place, span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
 from apportion.spark.slices import OFFSETS_A_TASK, Slice, Slices, cut, read

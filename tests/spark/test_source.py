@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql.types import StructType
 
-from apportion.spark.running import execution_of
+from apportion.spark.query_introspection import execution_of
 from apportion.spark.source import GroupSource
 
 NO_WRITER = (

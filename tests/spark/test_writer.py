@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from apportion.member.sinks import SILENCE, Announcement, AnotherSink
-from apportion.member.spans import LostOffsets, Place, Span, span
+from apportion.member.batch.sinks import SILENCE, Announcement, AnotherSink
+from apportion.member.batch.span import LostOffsets, Place, Span, span
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.spark.files import REPORT_SCHEMA
-from apportion.spark.running import Reading
+from apportion.spark.query_introspection import Reading
 
 TOPIC_ID = bytes(range(16))
 COLUMNS = StructType().add("topic", "string").add("partition", "integer").add("offset", "long").add("city", "string")

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 
-from apportion.streams.crew import Crew, Shares, Tasks
+from apportion.streams.assignor.client_states import Crew, Shares, Tasks
 
 ALL = 50_000
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 NUMBERS = st.integers(0, 3) | st.integers(0, 2**31 - 1)

@@ -1,9 +1,18 @@
 import numpy as np
 import pytest
 
-from apportion.streams.census import FUTURE, Consumer, Process, crew_of, host_or_none, numbered, processes_of, task_arrays
+from apportion.streams.assignor.client_metadata import (
+    FUTURE,
+    Consumer,
+    Process,
+    crew_of,
+    host_or_none,
+    numbered,
+    processes_of,
+    task_arrays,
+)
+from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.streams.plain import topology_of
-from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 
 A, B = b"a" * 16, b"b" * 16

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.streams.client_side import (
+from apportion.streams.metadata.client_side import (
     VERSION,
     AssignmentError,
     AssignmentMetadata,

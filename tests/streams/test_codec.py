@@ -5,8 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
-from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.words import LATEST, NO_VERSION, RUNNING, AssignmentInfo, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.model import (
+    LATEST,
+    NO_VERSION,
+    RUNNING,
+    AssignmentInfo,
+    FutureInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.topics import TopicPartition
 from tests import profiles
 from tests.streams.metadata import assignments, heard_assignment, heard_subscription, subscriptions

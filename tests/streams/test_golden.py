@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apportion.streams.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
-from apportion.streams.words import LATEST, SubscriptionInfo
+from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.model import LATEST, SubscriptionInfo
 from tests.streams.metadata import heard_assignment, heard_subscription, out_of_json
 
 SAMPLES = json.loads(Path(__file__).with_name("golden").joinpath("metadata.json").read_text())["samples"]

@@ -1,7 +1,7 @@
 import pytest
 
-from apportion.streams.holdup import Holdup, find_holdup, releases_of
-from apportion.streams.probing import Spoken
+from apportion.streams.describe.upgrade_blockers import Holdup, find_holdup, releases_of
+from apportion.streams.metadata.probing import Spoken
 
 
 def test_nobody_says_nothing():

@@ -5,13 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.streams.census import Consumer
-from apportion.streams.crew import Policy
+from apportion.streams.assignor.client_metadata import Consumer
+from apportion.streams.assignor.client_states import Policy
 from apportion.streams.leader import Lead, Plan, Share, lead
-from apportion.streams.plain import topology_of
-from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
-from apportion.streams.releases import RELEASES
-from apportion.streams.words import (
+from apportion.streams.metadata.model import (
     OFFSET_UNKNOWN,
     RUNNING,
     AssignmentInfo,
@@ -21,6 +18,9 @@ from apportion.streams.words import (
     SubscriptionInfo,
     TaskId,
 )
+from apportion.streams.metadata.releases import RELEASES
+from apportion.streams.plain import topology_of
+from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
 from apportion.topics import TopicPartition
 
 WORDS = topology_of(

@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.streams.codec import encode_assignment, encode_subscription
-from apportion.streams.portrait import Copies, Portrait, Process, Shown, outline, portray
-from apportion.streams.probing import Spoken
-from apportion.streams.words import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, SubscriptionInfo, TaskId
+from apportion.streams.describe.group import Copies, Portrait, Process, Shown, outline, portray
+from apportion.streams.metadata.codec import encode_assignment, encode_subscription
+from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.probing import Spoken
 from apportion.topics import TopicPartition
-from apportion.wire.consumer_protocol import encode
-from apportion.wire.messages import consumer_protocol as words
+from apportion.wire.records import consumer_protocol as words
+from apportion.wire.records.consumer_serde import encode
 from tests.streams.metadata import assignments, subscriptions
 
 ONE, TWO = bytes(15) + b"\1", bytes(15) + b"\2"

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.errors import Code, Refused
-from apportion.streams.probing import Ruling, Spoken, Step, rule, take_up
-from apportion.streams.releases import Manners, Release
-from apportion.streams.words import LATEST
+from apportion.streams.metadata.model import LATEST
+from apportion.streams.metadata.probing import Ruling, Spoken, Step, rule, take_up
+from apportion.streams.metadata.releases import Manners, Release
 
 OLD, NEW = 11, 12
 

@@ -1,6 +1,6 @@
 import pytest
 
-from apportion.streams.releases import RELEASES, is_eager, known_release, spoken_version
+from apportion.streams.metadata.releases import RELEASES, is_eager, known_release, spoken_version
 
 
 def test_every_release_speaks_the_version_of_its_jar():

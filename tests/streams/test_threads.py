@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.streams.threads import Roles, Work, spread
+from apportion.streams.assignor.threads import Roles, Work, spread
 
 
 def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load():

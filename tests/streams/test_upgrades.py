@@ -2,8 +2,8 @@
 
 import pytest
 
-from apportion.streams.releases import RELEASES, known_release, spoken_version
-from apportion.streams.upgrades import forced, upgrade
+from apportion.streams.metadata.releases import RELEASES, known_release, spoken_version
+from apportion.streams.metadata.upgrades import forced, upgrade
 
 
 def way(from_, to):

@@ -5,22 +5,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
-from apportion.streams.client_side import AssignmentMetadata, MemberMetadata
-from apportion.streams.layouts import StreamsAssignment, StreamsSubscription
+from apportion.streams.metadata.client_side import AssignmentMetadata, MemberMetadata
+from apportion.streams.metadata.layouts import StreamsAssignment, StreamsSubscription
 from apportion.wire.codec import read, read_whole, write, write_parts
-from apportion.wire.messages import group_records
 from apportion.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from apportion.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
+from apportion.wire.records import groups
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from apportion.wire.table import APIS
 from tests import profiles
 
-RECORDS = [
-    kind for kind in vars(group_records).values() if isinstance(kind, type) and getattr(kind, "__type__", "") in ("key", "value")
-]
+RECORDS = [kind for kind in vars(groups).values() if isinstance(kind, type) and getattr(kind, "__type__", "") in ("key", "value")]
 CLASSES = [
     *(kind for api in APIS.values() for kind in (api.request, api.response)),
     *RECORDS,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.table import APIS, decode_request, decode_response, encode_request, encode_response
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from apportion.errors import DecodeError
-from apportion.wire import consumer_protocol
-from apportion.wire.messages import group_records as records
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
-from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records import consumer_serde
+from apportion.wire.records import groups as records
+from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from tests import profiles
 
 KINDS = [kind for kind in vars(records).values() if isinstance(kind, type) and hasattr(kind, "__type__")]
@@ -85,7 +85,7 @@ def test_blobs_come_back_as_they_went(cls, values_of):
     @profiles.scaled_now(settings(max_examples=50, deadline=None, suppress_health_check=[*HealthCheck]))
     @given(values_of(cls, 3))
     def comes_back(value):
-        assert consumer_protocol.decode(cls, consumer_protocol.encode(value)) == (3, value)
+        assert consumer_serde.decode(cls, consumer_serde.encode(value)) == (3, value)
 
     comes_back()
 
@@ -93,18 +93,18 @@ def test_blobs_come_back_as_they_went(cls, values_of):
 def test_a_subscription_leaves_out_what_its_version_has_not():
     owned = (TopicPartition(topic="t", partitions=(1,)),)
     whole = ConsumerProtocolSubscription(topics=("t",), user_data=b"u", owned_partitions=owned, generation_id=4, rack_id="r")
-    assert consumer_protocol.encode(whole, 0) == b"\0\0" + b"\0\0\0\1\0\1t" + b"\0\0\0\1u"
-    older = consumer_protocol.decode(ConsumerProtocolSubscription, consumer_protocol.encode(whole, 1))
+    assert consumer_serde.encode(whole, 0) == b"\0\0" + b"\0\0\0\1\0\1t" + b"\0\0\0\1u"
+    older = consumer_serde.decode(ConsumerProtocolSubscription, consumer_serde.encode(whole, 1))
     assert older == (1, ConsumerProtocolSubscription(topics=("t",), user_data=b"u", owned_partitions=owned))
 
 
 def test_a_blob_from_the_future_is_read_as_the_newest_known():
     value = ConsumerProtocolSubscription(topics=("t",), rack_id="r")
-    blob = b"\0\x09" + consumer_protocol.encode(value)[2:] + b"what comes later"
-    assert consumer_protocol.decode(ConsumerProtocolSubscription, blob) == (9, value)
+    blob = b"\0\x09" + consumer_serde.encode(value)[2:] + b"what comes later"
+    assert consumer_serde.decode(ConsumerProtocolSubscription, blob) == (9, value)
 
 
 @pytest.mark.parametrize("blob", [b"", b"\0", b"\xff\xff", b"\0\0", b"\0\0\0\0\0\5"])
 def test_a_damaged_blob_is_a_decode_error(blob):
     with pytest.raises(DecodeError):
-        consumer_protocol.decode(ConsumerProtocolSubscription, blob)
+        consumer_serde.decode(ConsumerProtocolSubscription, blob)

@@ -17,11 +17,11 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor, l
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
 from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
-from apportion.member import assignors
-from apportion.member.assigning import Given, Subscription, TopicParts
-from apportion.member.blobs import subscription_blob
-from apportion.member.checks import partitions_of
-from apportion.member.leader import Heard, hear
+from apportion.member.assignors import builtin
+from apportion.member.assignors.checks import partitions_of
+from apportion.member.assignors.interface import Given, Subscription, TopicParts
+from apportion.member.assignors.serde import subscription_blob
+from apportion.member.classic.leader import Heard, hear
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 
 __all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
@@ -75,13 +75,13 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
 class Sticky(_Bridge):
     """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
 
-    kind = assignors.Sticky
+    kind = builtin.Sticky
 
 
 class CooperativeSticky(_Bridge):
     """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one rebalance later."""
 
-    kind = assignors.CooperativeSticky
+    kind = builtin.CooperativeSticky
     owns_between_rebalances = True
 
 

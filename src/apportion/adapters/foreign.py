@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from apportion.member.assigning import Cluster, TopicShape
-from apportion.member.assignors import CooperativeSticky, Sticky
+from apportion.member.assignors.builtin import CooperativeSticky, Sticky
+from apportion.member.assignors.interface import Cluster, TopicShape
 
 NO_GENERATION = -1
 

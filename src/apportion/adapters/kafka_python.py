@@ -17,8 +17,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 import kafka
 from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
-from apportion.member import assignors
-from apportion.member.assigning import Given, Rebalance, Subscription, TopicParts
+from apportion.member.assignors import builtin
+from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
 
 __all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
 
@@ -71,13 +71,13 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
 class Sticky(_Bridge):
     """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
 
-    kind = assignors.Sticky
+    kind = builtin.Sticky
 
 
 class CooperativeSticky(_Bridge):
     """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance later."""
 
-    kind = assignors.CooperativeSticky
+    kind = builtin.CooperativeSticky
 
 
 class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]

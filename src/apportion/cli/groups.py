@@ -14,17 +14,17 @@ from apportion.cli.lines import folded, print_sentence, ranges
 from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
-from apportion.member.commits import Stored
-from apportion.member.sinks import claims
-from apportion.member.spans import Place
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.sinks import claims
+from apportion.member.batch.span import Place
 from apportion.readable import readable
 from apportion.wire.codec import Buffer
-from apportion.wire.consumer_protocol import decode
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
+from apportion.wire.records.consumer_serde import decode
 
 FAILED = 1  # exit code when the cluster could not be asked or refused
 UNUSABLE = 2  # exit code when the arguments make no sense

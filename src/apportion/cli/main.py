@@ -163,7 +163,7 @@ def streams_describe(
 
 def _fault_names(begun: str) -> list[tuple[str, str]]:
     """What `--fault` can be completed to."""
-    from apportion.sim.scenario import FAULTS
+    from apportion.sim.kernel.scenario import FAULTS
 
     every = {**FAULTS, "none": "no faults at all"}
     return [(name, what) for name, what in every.items() if name.startswith(begun)]
@@ -252,7 +252,7 @@ def sim(
     apportion sim --spark 'local[2]' --runs 100000 --out ./seeds
     """
     from apportion.cli.sim import run
-    from apportion.cli.sim_wish import Wish
+    from apportion.cli.sim_options import Wish
 
     said = {
         "workers": workers,
@@ -293,7 +293,7 @@ SESSION_HELP = "session.timeout.ms, from 2,000; 10,000, or 45,000 where both rel
 
 
 def _releases(begun: str) -> list[str]:
-    from apportion.streams.releases import RELEASES
+    from apportion.streams.metadata.releases import RELEASES
 
     return [name for name in RELEASES if name.startswith(begun)]
 

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from apportion.cli.lines import print_sentence
 from apportion.sim.fleet import cores
-from apportion.sim.matrix import BACKPORTED, FROM, TO, Play, Played, cells, played, plays
-from apportion.sim.rehearsal import RehearsalRefused
+from apportion.sim.streams.matrix import BACKPORTED, FROM, TO, Play, Played, cells, played, plays
+from apportion.sim.streams.rehearsal import RehearsalRefused
 
 PIPED_COLUMNS = 120
 BROKEN = 1  # exit code where some upgrade does not go well

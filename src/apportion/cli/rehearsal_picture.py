@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from apportion.sim.rehearsal import Rehearsed
-from apportion.sim.streams_stage import Point
+from apportion.sim.streams.cluster import Point
+from apportion.sim.streams.rehearsal import Rehearsed
 
 COLOURS = ("#4477aa", "#ccbb44", "#228833", "#aa3377", "#66ccee", "#ee6677")  # told apart by colour-blind eyes too
 VERSIONS = ("#dddddd", "#bbbbbb", "#888888", "#555555")

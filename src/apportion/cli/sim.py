@@ -16,13 +16,13 @@ from rich.text import Text
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.sim_fleet import BROKEN, play_here, play_on_spark
+from apportion.cli.sim_options import Wish, numbers_of, refuse_contradictions
 from apportion.cli.sim_picture import picture
-from apportion.cli.sim_wish import Wish, numbers_of, refuse_contradictions
-from apportion.sim.chronicle import Chronicle
 from apportion.sim.fleet import NoProcess, Play
-from apportion.sim.outcome import Outcome
+from apportion.sim.kernel.outcome import Outcome
+from apportion.sim.kernel.scenario import FAULTS, Fault, Scenario, ScenarioRefused
+from apportion.sim.kernel.trace import Chronicle
 from apportion.sim.play import play
-from apportion.sim.scenario import FAULTS, Fault, Scenario, ScenarioRefused
 from apportion.sim.shrink import shortest
 
 UNUSABLE = 2  # exit code where the arguments make no sense

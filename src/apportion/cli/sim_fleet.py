@@ -10,10 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from apportion.cli.sim_wish import Wish
+from apportion.cli.sim_options import Wish
 from apportion.sim.fleet import Figures, Play, cores, outcomes
-from apportion.sim.outcome import Broken
-from apportion.sim.scenario import ScenarioRefused
+from apportion.sim.kernel.outcome import Broken
+from apportion.sim.kernel.scenario import ScenarioRefused
 
 BROKEN = 1  # exit code where a law broke
 INTERRUPTED = 130  # exit code after Ctrl-C

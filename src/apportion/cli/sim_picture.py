@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from apportion.sim.chronicle import Hand
-from apportion.sim.outcome import Outcome
-from apportion.sim.scenario import Scenario
+from apportion.sim.kernel.outcome import Outcome
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.trace import Hand
 
 LETTERS = ascii_uppercase + ascii_lowercase  # of applications; those beyond share the last
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of kinds of faults

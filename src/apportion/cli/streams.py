@@ -14,9 +14,9 @@ from apportion.client.classic_groups import Position, described, listed, positio
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.streams.holdup import find_holdup
-from apportion.streams.portrait import Consumer, Copies, Portrait, Process, Shown, outline, portray
-from apportion.streams.words import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
+from apportion.streams.describe.group import Consumer, Copies, Portrait, Process, Shown, outline, portray
+from apportion.streams.describe.upgrade_blockers import find_holdup
+from apportion.streams.metadata.model import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup
 from apportion.wire.messages.list_groups import ListedGroup

@@ -15,9 +15,9 @@ from rich.table import Table
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
-from apportion.sim.chronicle import Chronicle
-from apportion.sim.rehearsal import LEADERS, Rehearsal, RehearsalRefused, Rehearsed, Step, rehearse
-from apportion.streams.upgrades import Upgrade, upgrade
+from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused, Rehearsed, Step, rehearse
+from apportion.streams.metadata.upgrades import Upgrade, upgrade
 
 UNUSABLE = 2  # exit code where the arguments make no sense
 BROKEN = 1  # exit code where the upgrade does not go well

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
+from apportion.member.batch.span import Place
 from apportion.member.membership import Ask, Known, Told
-from apportion.member.spans import Place
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicPartition

@@ -7,10 +7,10 @@ from apportion.client.cluster import Cluster, places_of
 from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
-from apportion.member.commits import Stored
-from apportion.member.consumer import View
-from apportion.member.sinks import refuse_consumer
-from apportion.member.spans import Place
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.sinks import refuse_consumer
+from apportion.member.batch.span import Place
+from apportion.member.consumer.machine import View
 
 log = logging.getLogger("apportion.consumer")
 

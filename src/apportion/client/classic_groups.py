@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
-from apportion.member.commits import fetch_request, fetched
-from apportion.member.spans import Place
+from apportion.member.batch.offsets import fetch_request, fetched
+from apportion.member.batch.span import Place
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest

@@ -11,11 +11,11 @@ from apportion.client.connection import Disconnected
 from apportion.client.routing import Leader, Patience, Routes
 from apportion.client.visible import visible
 from apportion.errors import Code, Refused
-from apportion.member.commits import NOBODY, Membership, Stored, commit_codes, commit_request, fetch_request, fetched
-from apportion.member.plan import EARLIEST as EARLIEST
-from apportion.member.plan import LATEST as LATEST
+from apportion.member.batch.offsets import NOBODY, Membership, Stored, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.batch.plan import EARLIEST as EARLIEST
+from apportion.member.batch.plan import LATEST as LATEST
+from apportion.member.batch.span import Place
 from apportion.member.reactions import Reaction, reaction
-from apportion.member.spans import Place
 from apportion.topics import Topic
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

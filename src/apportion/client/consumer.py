@@ -20,10 +20,10 @@ from apportion.client.options import RESETS, checked, membership, topic_names
 from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
-from apportion.member.consumer import View
+from apportion.member.batch.sinks import AnotherSink
+from apportion.member.batch.span import Place
+from apportion.member.consumer.machine import View
 from apportion.member.membership import Assignment, IdPartition, State, assignment
-from apportion.member.sinks import AnotherSink
-from apportion.member.spans import Place
 from apportion.topics import TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from apportion.client.cluster import EARLIEST, LATEST
 from apportion.client.foreign_options import why_foreign_or_none
-from apportion.member.strategy import DEFAULT, strategy
+from apportion.member.assignors.strategy import DEFAULT, strategy
 from apportion.topics import is_topic_name
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from apportion.client.connection import Connection, Disconnected
 from apportion.errors import Code, Refused
+from apportion.member.batch.span import Place, id_text
 from apportion.member.membership import SeenTopic
 from apportion.member.reactions import Reaction, reaction
-from apportion.member.spans import Place, id_text
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic

@@ -22,10 +22,12 @@ from apportion.drive.clocks import now
 from apportion.drive.threads import Errand, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.classic import ClassicMember
-from apportion.member.commits import Membership, Stored
-from apportion.member.consumer import ConsumerMember, Settings, View
-from apportion.member.generation import ClassicSettings
+from apportion.member.batch.offsets import Membership, Stored
+from apportion.member.batch.sinks import AnotherSink
+from apportion.member.batch.span import Place
+from apportion.member.classic.machine import ClassicMember
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.machine import ConsumerMember, Settings, View
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -52,10 +54,8 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
-from apportion.member.sinks import AnotherSink
-from apportion.member.spans import Place
-from apportion.member.streams import StreamsMember
-from apportion.member.streams_assignor import TaskShare
+from apportion.member.streams.assignor import TaskShare
+from apportion.member.streams.machine import StreamsMember
 from apportion.readable import readable
 
 V = TypeVar("V")

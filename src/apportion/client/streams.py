@@ -13,15 +13,15 @@ from uuid import uuid4
 from apportion.client.consumer import Consumer, ConsumerRecord
 from apportion.client.streams_options import streams_options
 from apportion.errors import Refused
-from apportion.member.consumer import View
+from apportion.member.batch.span import Place
+from apportion.member.consumer.machine import View
 from apportion.member.membership import Assignment, Progress, ShutDown
-from apportion.member.spans import Place
-from apportion.member.streams_assignor import StreamsSettings, TaskShare
-from apportion.streams.crew import Policy
+from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.streams.assignor.client_states import Policy
+from apportion.streams.metadata.model import RUNNING, TaskId
+from apportion.streams.metadata.releases import known_release
 from apportion.streams.plain import topology_of
-from apportion.streams.releases import known_release
 from apportion.streams.topology import Topology
-from apportion.streams.words import RUNNING, TaskId
 from apportion.topics import TopicPartition
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from apportion.client.options import OPTIONS, check_names
-from apportion.member.streams_assignor import NEWEST_RELEASE
+from apportion.member.streams.assignor import NEWEST_RELEASE
 
 STREAMS: dict[str, Any] = {  # option -> default
     "process_id": None,

@@ -14,7 +14,6 @@ from apportion.coord.replay import Ledger
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, Refused
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
-from apportion.wire.messages.group_records import OffsetCommitValue
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -40,6 +39,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from apportion.wire.records.groups import OffsetCommitValue
 
 LAST_MS = (1 << 63) - 1
 """The last moment that a record can name."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.incremental.holds import NO_GRANTS
-from apportion.coord.incremental.reconcile import State
-from apportion.coord.incremental.state import FIRST_EPOCH, IncrementalGroup, Member, Saved
-from apportion.wire.messages.group_records import (
+from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.state import FIRST_EPOCH, IncrementalGroup, Member, Saved
+from apportion.coord.consumer.units import NO_GRANTS
+from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,

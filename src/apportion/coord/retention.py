@@ -12,7 +12,7 @@ from apportion.coord import records
 from apportion.coord.group import Group
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
-from apportion.wire.messages.group_records import OffsetCommitValue
+from apportion.wire.records.groups import OffsetCommitValue
 
 RETENTION = "retention"
 LOOKED_AT = 2_000

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from apportion.coord import consumer, consumer_classic, downgrade, offsets, replay, retention, upgrade, views
-from apportion.coord.classic import describe, rebalance
-from apportion.coord.classic import expire as classic_expire
+from apportion.coord import admin, offsets, replay, retention
+from apportion.coord.classic import admin as classic_admin
+from apportion.coord.classic import rebalance
+from apportion.coord.classic import timers as classic_timers
 from apportion.coord.classic.heartbeat import heartbeat
 from apportion.coord.classic.join import join
 from apportion.coord.classic.leave import leave
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
-from apportion.coord.incremental import expire
-from apportion.coord.incremental.state import IncrementalGroup
+from apportion.coord.consumer import classic_api, heartbeat_api, timers
+from apportion.coord.consumer.state import IncrementalGroup
+from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, Record
 from apportion.coord.refusals import REFUSALS
 from apportion.coord.replay import Ledger
@@ -30,7 +32,6 @@ from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Gone, Instant, Tick, Ticket
 from apportion.topics import Topics
-from apportion.wire.messages import group_records
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -43,6 +44,7 @@ from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.messages.offset_delete import OffsetDeleteRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
+from apportion.wire.records import groups
 
 __all__ = ["APPLY", "BY_KIND", "EXPIRIES", "HANDLERS", "Append", "Shard", "TopicsChanged"]
 
@@ -52,50 +54,50 @@ HANDLERS: dict[type[Any], Handler] = {
     OffsetCommitRequest: offsets.commit,
     OffsetFetchRequest: offsets.fetch,
     OffsetDeleteRequest: offsets.delete,
-    ConsumerGroupDescribeRequest: views.describe,
-    ListGroupsRequest: views.list_groups,
-    DescribeGroupsRequest: describe.describe,
-    DeleteGroupsRequest: views.delete_groups,
+    ConsumerGroupDescribeRequest: admin.describe,
+    ListGroupsRequest: admin.list_groups,
+    DescribeGroupsRequest: classic_admin.describe,
+    DeleteGroupsRequest: admin.delete_groups,
 }
 
 BY_KIND: dict[type[Any], dict[type[Any], Handler]] = {  # request -> kind of the group that it names (None's: no group) -> handler
     ConsumerGroupHeartbeatRequest: {
-        NoneType: consumer.beat,
-        IncrementalGroup: consumer.beat,
+        NoneType: heartbeat_api.beat,
+        IncrementalGroup: heartbeat_api.beat,
         ClassicGroup: upgrade.beat_classic,
     },
     JoinGroupRequest: {NoneType: join, ClassicGroup: join, IncrementalGroup: downgrade.join_incremental},
-    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: consumer_classic.sync},
-    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: consumer_classic.beat},
-    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: consumer_classic.leave},
+    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: classic_api.sync},
+    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: classic_api.beat},
+    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: classic_api.leave},
 }
 
 APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
-    group_records.OffsetCommitKey: replay.apply_offset,
-    group_records.GroupMetadataKey: replay.apply_classic,
-    group_records.ConsumerGroupMetadataKey: replay.apply_group,
-    group_records.ConsumerGroupPartitionMetadataKey: replay.apply_nothing,  # Kafka 4.0's; a hash took its place
-    group_records.ConsumerGroupMemberMetadataKey: replay.apply_member,
-    group_records.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
-    group_records.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target,
-    group_records.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current,
-    group_records.ConsumerGroupRegularExpressionKey: replay.apply_nothing,  # expressions are not resolved yet
+    groups.OffsetCommitKey: replay.apply_offset,
+    groups.GroupMetadataKey: replay.apply_classic,
+    groups.ConsumerGroupMetadataKey: replay.apply_group,
+    groups.ConsumerGroupPartitionMetadataKey: replay.apply_nothing,  # Kafka 4.0's; a hash took its place
+    groups.ConsumerGroupMemberMetadataKey: replay.apply_member,
+    groups.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
+    groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target,
+    groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current,
+    groups.ConsumerGroupRegularExpressionKey: replay.apply_nothing,  # expressions are not resolved yet
 }
 
 EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
-    expire.SESSION: expire.session,
-    expire.REBALANCE: expire.rebalance,
-    expire.REJOIN: expire.overdue,
-    expire.SYNC: expire.overdue,
-    SESSION: classic_expire.session,
+    timers.SESSION: timers.session,
+    timers.REBALANCE: timers.rebalance,
+    timers.REJOIN: timers.overdue,
+    timers.SYNC: timers.overdue,
+    SESSION: classic_timers.session,
     rebalance.JOIN: rebalance.join_is_due,
     rebalance.SYNC: rebalance.sync_is_due,
     retention.RETENTION: retention.look,
 }
 
 AT_LOAD: dict[type[Any], Callable[[Turn, Any], None]] = {
-    IncrementalGroup: expire.revive,
-    ClassicGroup: classic_expire.restore,
+    IncrementalGroup: timers.revive,
+    ClassicGroup: classic_timers.restore,
 }
 
 

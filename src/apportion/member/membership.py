@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.streams.words import TaskId
+from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (

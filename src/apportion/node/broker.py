@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from apportion.deadlines import Deadlines
 from apportion.machine import Arrived, Instant
-from apportion.node.journal import Journal
+from apportion.node.delayed_fetches import Waits
+from apportion.node.flush_gate import Journal
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import Registry
-from apportion.node.waits import Waits
 
 
 class Address(NamedTuple):

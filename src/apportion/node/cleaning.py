@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from apportion.deadlines import Deadlines, Key
 from apportion.machine import Instant, Note
-from apportion.node.journal import Journal
+from apportion.node.flush_gate import Journal
 from apportion.node.partitions import Partition
 from apportion.node.topics import OFFSETS_TOPIC
 from apportion.store.compact import Pause, cleaning, is_worth_cleaning

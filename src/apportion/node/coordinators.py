@@ -14,13 +14,13 @@ from apportion.deadlines import Key
 from apportion.errors import DecodeError
 from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import Broker
-from apportion.node.journal import Held
+from apportion.node.flush_gate import Held
 from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS
 from apportion.store.disk import Damaged
 from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
-from apportion.wire.records_codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 
 Say = Callable[[int, Held], None]
 """Sends an answer when its mark is durable."""

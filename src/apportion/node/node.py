@@ -28,19 +28,19 @@ from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code
 from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Tick, Ticket
-from apportion.node import journal
+from apportion.node import flush_gate
 from apportion.node.broker import Address, Broker, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
+from apportion.node.delayed_fetches import Waits
 from apportion.node.expiry import EXPIRY, Expiry
 from apportion.node.failures import COUNTED_EACH_MS, Failures
+from apportion.node.flush_gate import Held, Journal, Writer
 from apportion.node.handlers import admin, cluster, configs, delete_records, fetch, offsets, produce, producer_ids
-from apportion.node.journal import Held, Journal, Writer
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.refusals import refusal
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import OFFSETS_TOPIC, Registry
-from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
 from apportion.store.disk import Damaged, Disk, DiskError
 from apportion.topics import Topic, Topics
@@ -264,7 +264,7 @@ class Node:
     def _say(self, mark: int, held: Held) -> None:
         """The answer goes out when `mark` is durable."""
         self._said.append(held)
-        if journal.may_leave(mark, self._broker.journal.durable):
+        if flush_gate.may_leave(mark, self._broker.journal.durable):
             self._send(held)
         else:
             self._broker.journal.hold(mark, held)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from re import fullmatch
 
 from apportion.errors import Code, Refused
-from apportion.node.journal import Journal
+from apportion.node.flush_gate import Journal
 from apportion.node.producers import Producers
 from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log, LogSettings

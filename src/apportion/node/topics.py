@@ -10,12 +10,12 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.node.journal import Journal
+from apportion.node.delayed_fetches import Waits
+from apportion.node.flush_gate import Journal
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import NOT_THERE, check_settings
-from apportion.node.waits import Waits
 from apportion.store.catalog import Catalog
 from apportion.topics import NAME_LENGTH, Topic, TopicId, Topics, is_topic_name
 

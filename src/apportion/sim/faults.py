@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from random import Random
 
-from apportion.sim.application import Application
-from apportion.sim.clerk import name_of
-from apportion.sim.network import DOWN, UP
-from apportion.sim.scenario import Fault
-from apportion.sim.stage import Stage
-from apportion.sim.worker import Worker
+from apportion.sim.actors.admin import name_of
+from apportion.sim.actors.cluster import Stage
+from apportion.sim.actors.member import Application
+from apportion.sim.actors.worker import Worker
+from apportion.sim.kernel.network import DOWN, UP
+from apportion.sim.kernel.scenario import Fault
 
 SPAN_US = 1_000
 

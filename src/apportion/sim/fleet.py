@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
-from apportion.sim.chronicle import Chronicle
-from apportion.sim.outcome import Broken, Outcome
+from apportion.sim.kernel.outcome import Broken, Outcome
+from apportion.sim.kernel.scenario import Scenario, drawn
+from apportion.sim.kernel.trace import Chronicle
 from apportion.sim.play import play
-from apportion.sim.scenario import Scenario, drawn
 
 
 class Play(Protocol):

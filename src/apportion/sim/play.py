@@ -4,19 +4,19 @@ import gc
 from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.member.batch.plan import EARLIEST
+from apportion.member.batch.span import Place
 from apportion.member.membership import State
-from apportion.member.plan import EARLIEST
-from apportion.member.spans import Place
-from apportion.sim.chronicle import Chronicle
+from apportion.sim.actors.cluster import Stage
+from apportion.sim.actors.reader import Reader
+from apportion.sim.actors.worker import Worker, starting_of
+from apportion.sim.checks.classic_laws import unsettled
+from apportion.sim.checks.offset_laws import ByTopic, of_group
 from apportion.sim.faults import befall
-from apportion.sim.generations import unsettled
-from apportion.sim.offsets import ByTopic, of_group
-from apportion.sim.outcome import Broken, LawBroken, Outcome
-from apportion.sim.reader import Reader
-from apportion.sim.scenario import CONSUMER, Scenario
-from apportion.sim.stage import Stage
-from apportion.sim.worker import Worker, starting_of
-from apportion.sim.world import World
+from apportion.sim.kernel.clock import World
+from apportion.sim.kernel.outcome import Broken, LawBroken, Outcome
+from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.sim.kernel.trace import Chronicle
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from apportion.sim.fleet import Play
-from apportion.sim.outcome import Outcome
+from apportion.sim.kernel.outcome import Outcome
+from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.play import play
-from apportion.sim.scenario import Scenario
 
 Kept = tuple[int, ...]
 

@@ -19,9 +19,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from apportion.member.spans import Admission as Admitted
-from apportion.member.spans import LostOffsets, admit_range, id_text
-from apportion.member.spans import Place as SourcePlace
+from apportion.member.batch.span import Admission as Admitted
+from apportion.member.batch.span import LostOffsets, admit_range, id_text
+from apportion.member.batch.span import Place as SourcePlace
 from apportion.spark import handover
 from apportion.spark.files import (
     PLACE,
@@ -38,7 +38,7 @@ from apportion.spark.files import (
     rewritten,
 )
 from apportion.spark.ownership import explained, location_of, looked_up, name_of, refuse_foreign_batch
-from apportion.spark.running import Reading, execution_of, readings
+from apportion.spark.query_introspection import Reading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import Attempt, Beaten
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from apportion.member.sinks import Announcement
-from apportion.member.spans import Place, Span, id_bytes, id_text
+from apportion.member.batch.sinks import Announcement
+from apportion.member.batch.span import Place, Span, id_bytes, id_text
 
 STALE_S = 7 * 24 * 3600  # a file of a query that never came back
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from apportion.member.plan import EARLIEST, LATEST, Starting
-from apportion.member.strategy import strategy
+from apportion.member.assignors.strategy import strategy
+from apportion.member.batch.plan import EARLIEST, LATEST, Starting
 
 PLAIN = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member

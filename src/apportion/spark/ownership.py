@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from apportion.client.cluster import EARLIEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.commits import Stored
-from apportion.member.sinks import AnotherSink, said, sinks_of
-from apportion.member.spans import LostOffsets, Place
-from apportion.spark.running import Reading
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.sinks import AnotherSink, said, sinks_of
+from apportion.member.batch.span import LostOffsets, Place
+from apportion.spark.query_introspection import Reading
 
 ASK_MS = 5_000
 MOST_QUOTED = 200  # characters of somebody's metadata that an error shows

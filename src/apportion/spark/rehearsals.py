@@ -1,6 +1,6 @@
 """Rehearsals of upgrades spread over Spark, a row a play.
 
-from apportion.sim.matrix import plays
+from apportion.sim.streams.matrix import plays
 from apportion.spark.rehearsals import rehearsals
 
 rehearsals(spark, plays()).where("why <> ''").show(truncate=False)
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from apportion.sim.matrix import Play, played
+from apportion.sim.streams.matrix import Play, played
 
 SCHEMA = pa.schema(
     [

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from apportion.sim.fleet import Draw, Play, played
-from apportion.sim.outcome import Outcome
+from apportion.sim.kernel.outcome import Outcome
+from apportion.sim.kernel.scenario import ScenarioRefused
 from apportion.sim.play import play
-from apportion.sim.scenario import ScenarioRefused
 
 HOLDS = "holds"
 SCHEMA = pa.schema(

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from apportion.client.cluster import EARLIEST, Cluster
 from apportion.columns.read import to_arrow
 from apportion.errors import Code, Refused
-from apportion.member.spans import Place, Span
+from apportion.member.batch.span import Place, Span
 from apportion.spark.options import SourceOptions
 
 OFFSETS_A_TASK = 100_000

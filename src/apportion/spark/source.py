@@ -15,10 +15,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from apportion.member.spans import NOTHING, parse, span
+from apportion.member.batch.span import NOTHING, parse, span
+from apportion.spark.batch_member import Owner
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
-from apportion.spark.owner import Owner
 from apportion.spark.slices import Slices, cut, read
 
 COLUMNS = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"

@@ -13,15 +13,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
-from apportion.streams.census import Consumer, Numbers, Process, crew_of, lags, numbered, processes_of, sums_of, task_arrays
-from apportion.streams.crew import Crew, Longs, Policy, Shares, Tasks
-from apportion.streams.probing import Ruling, Spoken, rule
+from apportion.streams.assignor.client_metadata import (
+    Consumer,
+    Numbers,
+    Process,
+    crew_of,
+    lags,
+    numbered,
+    processes_of,
+    sums_of,
+    task_arrays,
+)
+from apportion.streams.assignor.client_states import Crew, Longs, Policy, Shares, Tasks
+from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
+from apportion.streams.assignor.threads import Roles, Work, spread
+from apportion.streams.metadata.model import LATEST, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo
+from apportion.streams.metadata.probing import Ruling, Spoken, rule
+from apportion.streams.metadata.releases import Manners, Release
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics, Question
-from apportion.streams.releases import Manners, Release
-from apportion.streams.task_assignors import TASK_ASSIGNORS
-from apportion.streams.threads import Roles, Work, spread
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
-from apportion.streams.words import LATEST, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo
 from apportion.topics import TopicPartition
 
 MOST = 2**63 - 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.streams.words import TaskId
+from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicPartition, is_topic_name
 
 

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from apportion.client.cluster import Cluster
 from apportion.wire.codec import read
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from demo.flights import flights, message
 from tests.compat.java.story import until
 from tests.compat.streams.ledger import Ledger

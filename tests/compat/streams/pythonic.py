@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 import apportion
 from apportion.client.cluster import EARLIEST, LATEST, Cluster
 from apportion.errors import Refused
-from apportion.member.spans import Place
-from apportion.member.streams_assignor import TaskShare
-from apportion.streams.words import TaskId
+from apportion.member.batch.span import Place
+from apportion.member.streams.assignor import TaskShare
+from apportion.streams.metadata.model import TaskId
 from apportion.wire.batch import decode_batch
 
 COUNTING = 1  # the subtopology with the store

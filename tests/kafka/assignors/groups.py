@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from apportion.member.assignors import CLIENT_ASSIGNORS, Assignor, Given, Subscription, TopicShape
-from apportion.member.blobs import subscription_blob
+from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, Assignor, Given, Subscription, TopicShape
+from apportion.member.assignors.serde import subscription_blob
 
 RACKS = ("r1", "r2", "r3")
 NAMES = ("m-a", "m-B", "m-c", "m-\u00e9", "m-\uffee", "m-\U0001f600", "z", "A")  # Java orders the last but two by UTF-16

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from apportion.member.assignors import Cluster, Given, Subscription
+from apportion.member.assignors.builtin import Cluster, Given, Subscription
 
 Owners = dict[tuple[str, int], str]
 

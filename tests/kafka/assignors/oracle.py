@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from apportion.member.assignors import Cluster, Given, Subscription
-from apportion.member.blobs import given_blob, given_of, subscription_blob
+from apportion.member.assignors.builtin import Cluster, Given, Subscription
+from apportion.member.assignors.serde import given_blob, given_of, subscription_blob
 from apportion.testing.kafka import java_program
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from apportion.wire.consumer_protocol import encode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_serde import encode
 from tests.kafka.differential.classic_steps import RANGE, ROUND_ROBIN, STICKY, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.shown import Plain
 from tests.kafka.differential.steps import Step

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from apportion.wire.consumer_protocol import decode, encode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_serde import decode, encode
 from tests.kafka.differential.classic_author import GONE, Phase
 from tests.kafka.differential.classic_steps import FOREVER_MS, RANGE, Arrive, Join, Knock, Pulse, Rest, Sync
 from tests.kafka.differential.lines import gather

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from apportion.wire.consumer_protocol import encode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_serde import encode
 from tests.kafka.differential.wrong import Case
 
 LONG = "l" * 300

@@ -12,9 +12,7 @@ from typing import Any
 from proxy import exactly
 
 from apportion.wire.codec import read, write
-from apportion.wire.consumer_protocol import encode
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -22,6 +20,8 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_serde import encode
 
 KEYS = (11, 12, 13, 14, 15)
 PARTITIONS = 50

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from apportion.streams.words import AssignmentInfo, SubscriptionInfo
+from apportion.streams.metadata.model import AssignmentInfo, SubscriptionInfo
 from apportion.testing.kafka import java_program
 from tests.streams.metadata import in_json, out_of_json
 

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator
 
-from apportion.streams.words import LATEST, NO_VERSION, OFFSET_UNKNOWN, RUNNING, AssignmentInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.model import (
+    LATEST,
+    NO_VERSION,
+    OFFSET_UNKNOWN,
+    RUNNING,
+    AssignmentInfo,
+    HostInfo,
+    SubscriptionInfo,
+    TaskId,
+)
 from apportion.topics import TopicPartition
 
 PROCESS = bytes(range(0xF0, 0x100))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.crew import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
 from tests.streams.company import Company
 
 Ask = Callable[[Tasks, Crew, Policy], Shares]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from apportion.streams.crew import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
 from apportion.testing.kafka import jars_of, java_program
 
 HERE = Path(__file__).parent

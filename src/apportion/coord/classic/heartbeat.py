@@ -1,7 +1,7 @@
 """The door of Heartbeat: a sign of life, answered with whether the member has to join again. Versions 0-4."""
 
+from apportion.coord.classic.checks import group_of
 from apportion.coord.classic.rebalance import arm_session
-from apportion.coord.classic.seats import group_of
 from apportion.coord.classic.state import State
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code

@@ -7,15 +7,15 @@ Versions: 0-9. 1 brings a rebalance timeout, 4 joining in two steps (first an id
 from apportion.coord import records
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.answers import joined, not_joined, refuse_join, roll, send_away
-from apportion.coord.classic.expire import forget_pending
-from apportion.coord.classic.seats import check_group_id
+from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.state import SESSION, ClassicGroup, Member, Protocols, State
+from apportion.coord.classic.timers import forget_pending
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_a_key
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, Refused
-from apportion.wire.messages.group_records import GroupMetadataValue
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.records.groups import GroupMetadataValue
 
 NEW_MEMBER_MS = 300_000
 """How long a new member may wait for its first generation: it cannot say that it lives, and its client may be gone long since."""

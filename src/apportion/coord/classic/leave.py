@@ -1,9 +1,9 @@
 """The door of LeaveGroup: members go, or an administrator sends static ones away. Versions 0-5 (3: many at once, KIP-345)."""
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.expire import forget_pending, remove
-from apportion.coord.classic.seats import check_group_id
+from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.state import ClassicGroup, State
+from apportion.coord.classic.timers import forget_pending, remove
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse

@@ -18,15 +18,15 @@ from enum import Enum
 from typing import TypeAlias
 
 from apportion.coord import records
-from apportion.coord.classic.vote import elect
+from apportion.coord.classic.election import elect
 from apportion.coord.group import CONSUMER, CommitClaim, FetchClaim
 from apportion.coord.records import Record
 from apportion.deadlines import Key
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller, Ticket
-from apportion.wire.consumer_protocol import decode
-from apportion.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from apportion.wire.messages.group_records import GroupMetadataValue, MemberMetadata
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.consumer_serde import decode
+from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 
 SESSION = "classic session"
 """The kind of deadline at which a member that was silent is gone, and an id that was only handed out is void."""

@@ -1,9 +1,9 @@
 """The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
 
 from apportion.coord.classic.answers import refuse_sync, synced, tell_synced
+from apportion.coord.classic.checks import group_of
 from apportion.coord.classic.rebalance import arm_session, prepare
 from apportion.coord.classic.rebalance import synced as has_synced
-from apportion.coord.classic.seats import group_of
 from apportion.coord.classic.state import ClassicGroup, State
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, Refused

@@ -1,0 +1,115 @@
+"""What a command line of `apportion sim` means, what it cannot mean, and how it is said again for one seed."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from apportion.sim.fleet import Draw
+from apportion.sim.kernel.scenario import Scenario, ScenarioRefused
+
+
+class Wish(NamedTuple):
+    """What the command line says. sizes: by the names of the options; faults: kinds, or `none`."""
+
+    seed: int | None = None
+    only_faults: str | None = None
+    runs: int | None = None
+    first: int | None = None
+    jobs: int | None = None
+    spark: str | None = None
+    out: str | None = None
+    shrink: int | None = None
+    quiet: bool = False
+    trace: Path | None = None
+    whole: bool = False
+    as_json: bool = False
+    sizes: dict[str, Any] = {}  # noqa: RUF012  (never written)
+    faults: list[str] = []  # noqa: RUF012
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option that was given, by its name on the command line."""
+        names = {"whole": "--all", "as_json": "--json"}
+        given = {names.get(field, "--" + field.replace("_", "-")): value for field, value in self._asdict().items()}
+        return {name: value for name, value in given.items() if value is not None and value is not False}
+
+    @property
+    def draw(self) -> Draw:
+        """Which worlds are meant. ScenarioRefused where the options cannot be meant together."""
+        if "none" in self.faults and len(self.faults) > 1:
+            raise ScenarioRefused("--fault none and other faults exclude each other.")
+        kinds = None if not self.faults else () if self.faults == ["none"] else tuple(self.faults)
+        sizes = dict(self.sizes)
+        if (seconds := sizes.pop("seconds", None)) is not None:
+            _at_least_one("--seconds", seconds)
+            sizes["duration_ms"] = seconds * 1_000
+        return Draw(kinds, sizes)
+
+    def command(self, seed: int, kept: Iterable[int] | None = None) -> str:
+        """What replays that seed of this wish. kept: only these of its faults."""
+        words = ["apportion sim", f"--seed {seed}"]
+        words += [_option(name, size) for name, size in self.sizes.items()]
+        numbers = None if kept is None else ",".join(map(str, kept))
+        words += ["--fault none"] if numbers == "" else [f"--fault {kind}" for kind in self.faults]
+        words += [f"--only-faults {numbers}"] if numbers else []
+        return " ".join(words)
+
+
+NEEDS = {  # an option -> the one without which it says nothing
+    "--only-faults": "--seed",
+    "--quiet": "--seed",
+    "--trace": "--seed",
+    "--all": "--seed",
+    "--first": "--runs",
+    "--jobs": "--runs",
+    "--spark": "--runs",
+    "--out": "--spark",
+}
+EXCLUDE = (
+    ("--seed", "--runs"),
+    ("--seed", "--shrink"),
+    ("--runs", "--shrink"),
+    ("--jobs", "--spark"),
+    ("--all", "--quiet"),
+    ("--all", "--trace"),
+    ("--all", "--json"),
+)
+
+
+def _option(name: str, size: Any) -> str:
+    """A size as it is said on the command line."""
+    name = name.replace("_", "-")
+    return f"--{name} {size}" if not isinstance(size, bool) else f"--{name}" if size else f"--no-{name}"
+
+
+def refuse_contradictions(wish: Wish) -> None:
+    """ScenarioRefused where options exclude each other, miss another one, or nothing is to be played."""
+    given = wish.options
+    if not given.keys() & {"--seed", "--runs", "--shrink"}:
+        raise ScenarioRefused("say what to play: --seed N for one history, --runs N for many, --shrink SEED for its fewest faults.")
+    for one, other in EXCLUDE:
+        if one in given and other in given:
+            raise ScenarioRefused(f"{one} and {other} exclude each other.")
+    for name, needed in NEEDS.items():
+        if name in given and needed not in given:
+            raise ScenarioRefused(f"{name} is for {needed}, which is not given.")
+    for name in ("--runs", "--jobs"):
+        _at_least_one(name, given.get(name, 1))
+
+
+def _at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise ScenarioRefused(f"{name} must be at least 1, not {value}.")
+
+
+def numbers_of(said: str, scenario: Scenario) -> tuple[int, ...]:
+    """The numbers of the faults that `--only-faults` says, in order."""
+    try:
+        numbers = sorted({int(word) for word in said.split(",")})
+    except ValueError:
+        raise ScenarioRefused(f"--only-faults takes numbers with commas between, such as 3,7,9, not {said!r}.") from None
+    count = len(scenario.faults)
+    if wrong := [number for number in numbers if not 0 <= number < count]:
+        there = f"numbered 0 to {count - 1}" if count else "so none can be chosen"
+        raise ScenarioRefused(f"seed {scenario.seed} draws {count} faults, {there}; there is no fault {wrong[0]}.")
+    return tuple(numbers)

@@ -1,0 +1,125 @@
+"""What an administrator sees of groups, and their deletion. A shard answers for its own groups; the node joins the answers.
+
+Versions: ConsumerGroupDescribe 0-1 (1 tells a member's kind), ListGroups 0-5 (4 filters by state, 5 by type), DeleteGroups 0-2.
+"""
+
+from collections.abc import Iterable
+
+from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.units import Units
+from apportion.coord.group import ALL_OPERATIONS
+from apportion.coord.offsets import forget_group
+from apportion.coord.turn import Ask, Turn
+from apportion.errors import Code
+from apportion.topics import Topics
+from apportion.wire.messages import consumer_group_describe as described
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from apportion.wire.messages.describe_groups import NOT_ASKED
+from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+CLASSIC, CONSUMER = 0, 1
+"""The types of members of a consumer group, by the protocol that they speak."""
+
+
+def describe(turn: Turn, ask: Ask[ConsumerGroupDescribeRequest]) -> None:
+    """Every consumer group that was named is described. Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND."""
+    operations = ALL_OPERATIONS if ask.body.include_authorized_operations else NOT_ASKED
+    groups = tuple(_described(turn, group_id, operations) for group_id in ask.body.group_ids)
+    turn.reply(ask.ticket, ConsumerGroupDescribeResponse(groups=groups))
+
+
+def _described(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
+    group = turn.ledger.incremental_or_none(group_id)
+    if group is None:
+        code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
+        why = f"There is no consumer group {group_id}." if group_id else None
+        return DescribedGroup(group_id=group_id, error_code=int(code), error_message=why)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name(),
+        group_epoch=group.saved.epoch,
+        assignment_epoch=group.saved.assignment_epoch,
+        assignor_name=group.assignor(turn.settings.group_consumer_assignors),
+        members=tuple(_member(group, member, turn.topics) for _, member in sorted(group.saved.members.items())),
+        authorized_operations=operations,
+    )
+
+
+def _member(group: IncrementalGroup, member: Member, topics: Topics) -> described.Member:
+    said, units = member.said, group.saved.units
+    target = () if member.target is None else member.target.tolist()
+    return described.Member(
+        member_id=member.member_id,
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        member_epoch=member.epoch,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        subscribed_topic_names=said.subscribed_topic_names,
+        subscribed_topic_regex=said.subscribed_topic_regex,
+        assignment=_assignment(member.holds(), units, topics),
+        target_assignment=_assignment(target, units, topics),
+        member_type=CLASSIC if member.is_classic else CONSUMER,
+    )
+
+
+def _assignment(held: Iterable[int], units: Units, topics: Topics) -> described.Assignment:
+    """Partitions by the names of their topics; topics that were deleted are left out."""
+    parts = (
+        described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
+        for topic_id, partitions in units.by_topic(held)
+        if (topic := topics.with_id(topic_id)) is not None
+    )
+    return described.Assignment(topic_partitions=tuple(parts))
+
+
+def list_groups(turn: Turn, ask: Ask[ListGroupsRequest]) -> None:
+    """Every group that passes both filters is listed, by id; a filter without a word lets all pass. Only states are stripped."""
+    states = [word.strip().lower() for word in ask.body.states_filter]
+    types = [word.lower() for word in ask.body.types_filter]
+    ledger = turn.ledger
+    listed = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state_name(),
+            group_type=group.type_name,
+        )
+        for group in ledger.groups.values()
+    ]
+    listed += [
+        ListedGroup(group_id=group_id, protocol_type="", group_state="Empty", group_type="classic")
+        for group_id in ledger.offsets
+        if group_id not in ledger.groups
+    ]
+    passing = (
+        group
+        for group in sorted(listed, key=lambda group: group.group_id)
+        if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+    )
+    turn.reply(ask.ticket, ListGroupsResponse(groups=tuple(passing)))
+
+
+def delete_groups(turn: Turn, ask: Ask[DeleteGroupsRequest]) -> None:
+    """The groups without members are forgotten with their offsets. Errors for one: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    results = tuple(
+        DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id))) for group_id in ask.body.groups_names
+    )
+    turn.reply(ask.ticket, DeleteGroupsResponse(results=results))
+
+
+def _delete_group(turn: Turn, group_id: str) -> Code:
+    group = turn.ledger.groups.get(group_id)
+    if group is None and group_id not in turn.ledger.offsets:
+        return Code.GROUP_ID_NOT_FOUND
+    if group is not None and not group.is_empty():
+        return Code.NON_EMPTY_GROUP
+    forget_group(turn, group_id)
+    if group is not None:
+        turn.emit_all(group.tombstones())
+    return Code.NONE

@@ -1,0 +1,256 @@
+"""The door of classic members to a consumer group: what they join, sync, beat and leave with becomes a `Beat`, and the spine's
+verdict their answer.
+
+Such a member's epoch is its generation. It hears of its assignment when it syncs and of a new one by REBALANCE_IN_PROGRESS, and it
+says what it owns when it joins: so it revokes by joining again. It leads nothing and assigns nothing; its first protocol's
+subscription says what it wants. Its classic group, if the group comes from one, was made a consumer group by `upgrade.py`.
+Versions: those of JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""
+
+from typing import NamedTuple
+
+from apportion.coord.consumer import fencing, timers
+from apportion.coord.consumer.beat import JOINING, Beat
+from apportion.coord.consumer.heartbeat_api import new_member_id
+from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.spine import bump_if_it_mattered, heartbeat, still_wanted
+from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.group import CONSUMER
+from apportion.coord.records import fits_a_key
+from apportion.coord.turn import Ask, Turn
+from apportion.errors import Code, DecodeError, Refused
+from apportion.topics import Topics
+from apportion.wire.messages import heartbeat as signs
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from apportion.wire.records import consumer_serde
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.groups import ClassicMemberMetadata, ClassicProtocol, TopicPartitions
+
+
+class Seat(NamedTuple):
+    """A classic member that speaks, in its group, and what it said as such: it believes in its first protocol."""
+
+    group: IncrementalGroup
+    member: Member
+    classic: ClassicMemberMetadata
+
+
+def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
+    """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
+
+    Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    UNKNOWN_SERVER_ERROR for a subscription that cannot be read.
+    """
+    body = ask.body
+    group = _group(turn, body.group_id)
+    check_join(turn, group, body)
+    if not body.member_id and body.group_instance_id is None and ask.version >= 4:
+        refused = JoinGroupResponse(
+            error_code=int(Code.MEMBER_ID_REQUIRED),
+            protocol_name=None if ask.version >= 7 else "",
+            member_id=new_member_id(ask.fresh),
+        )
+        turn.reply(ask.ticket, refused)
+        return
+    if body.member_id and body.group_instance_id is not None:
+        _seated(group, body.member_id, body.group_instance_id)
+    verdict = heartbeat(turn, beat_of(turn, ask, subscription_of(body)))
+    timers.await_sync(turn, verdict.group, verdict.member)
+    turn.reply(ask.ticket, joined(verdict.member, body.protocols[0].name))
+
+
+def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> None:
+    """Refuse a joiner that cannot be in the group.
+
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where the policy keeps the protocols apart, INVALID_REQUEST,
+    GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL where the joiner could not talk with the classic members.
+    """
+    if turn.settings.group_consumer_migration_policy == "disabled":
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {body.group_id} takes members of the consumer protocol only.")
+    if not fits_a_key(body.member_id):
+        raise Refused(Code.INVALID_REQUEST, "MemberId is too long.")
+    limit = turn.settings.group_consumer_max_size
+    if not fencing.has_room(group, body.member_id, limit):
+        raise fencing.full_group(body.group_id, limit)
+    saved = group.saved
+    is_shared = any(saved.speakers.get(protocol.name, 0) == saved.classics for protocol in body.protocols)
+    if body.protocol_type != CONSUMER or not is_shared:
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")
+
+
+def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    """What the member wants, by its first protocol. Errors: UNKNOWN_SERVER_ERROR, as Kafka answers bytes that say nothing."""
+    try:
+        return consumer_serde.decode(ConsumerProtocolSubscription, body.protocols[0].metadata)[1]
+    except DecodeError as error:
+        raise Refused(Code.UNKNOWN_SERVER_ERROR, f"The subscription of {body.protocols[0].name} is malformed: {error}") from error
+
+
+def beat_of(turn: Turn, ask: Ask[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+    """The join as the spine hears it: the member says everything anew, also what it still uses."""
+    body = ask.body
+    return Beat(
+        group_id=body.group_id,
+        member_id=body.member_id or new_member_id(ask.fresh),
+        epoch=JOINING,
+        caller=ask.caller,
+        instance_id=body.group_instance_id,
+        rack_id=subscription.rack_id,
+        rebalance_timeout_ms=rebalance_timeout_ms(ask),
+        topics=subscription.topics,
+        owned=parts(subscription.owned_partitions, turn.topics),
+        classic=metadata_of(body),
+    )
+
+
+def rebalance_timeout_ms(ask: Ask[JoinGroupRequest]) -> int:
+    """Return how long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
+    return ask.body.session_timeout_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
+
+
+def metadata_of(body: JoinGroupRequest) -> ClassicMemberMetadata:
+    """What only classic members say: each protocol once, and no view of the request."""
+    said: dict[str, ClassicProtocol] = {}
+    for protocol in body.protocols:
+        said.setdefault(protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)))
+    return ClassicMemberMetadata(session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values()))
+
+
+def parts(named: tuple[TopicPartition, ...], topics: Topics) -> tuple[TopicPartitions, ...]:
+    """Partitions as the coordinator names them; those of topics that are not there are left out, and so are indexes beyond."""
+    return tuple(
+        TopicPartitions(topic_id=topic.id, partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions))
+        for each in named
+        if (topic := topics.named(each.topic)) is not None
+    )
+
+
+def joined(member: Member, protocol: str) -> JoinGroupResponse:
+    """The member's generation is its epoch, and no member leads."""
+    return JoinGroupResponse(
+        generation_id=member.epoch, protocol_type=CONSUMER, protocol_name=protocol, leader="", member_id=member.member_id
+    )
+
+
+def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
+    """The member knows its assignment, as of the generation that it joined, and lives.
+
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS for a generation that has passed,
+    unless the member still has something to revoke from it.
+    """
+    body = ask.body
+    if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
+    seat = _classic_seat(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    group, member, classic = seat
+    protocol = classic.supported_protocols[0].name
+    if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, protocol):
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}.")
+    if member.epoch < group.saved.epoch and member.state is not State.UNREVOKED:
+        timers.arm_rejoin(turn, group, member)
+        raise Refused(Code.REBALANCE_IN_PROGRESS)
+    timers.synced(turn, group, member)
+    given = assignment(group, classic, member.assigned.units.tolist(), turn.topics)
+    turn.reply(ask.ticket, SyncGroupResponse(protocol_type=CONSUMER, protocol_name=protocol, assignment=given))
+
+
+def assignment(group: IncrementalGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
+    """The units as a classic member reads them, in the version of its subscription. Topics that were deleted are left out."""
+    held = [
+        TopicPartition(topic=topic.name, partitions=partitions)
+        for topic_id, partitions in group.saved.units.by_topic(units)
+        if (topic := topics.with_id(topic_id)) is not None
+    ]
+    version, _ = consumer_serde.decode(ConsumerProtocolSubscription, classic.supported_protocols[0].metadata)
+    value = ConsumerProtocolAssignment(assigned_partitions=tuple(held))
+    return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
+
+
+def beat(turn: Turn, ask: Ask[signs.HeartbeatRequest]) -> None:
+    """The member lives, and knows whether it has to join again.
+
+    Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+    """
+    body = ask.body
+    group, member, _ = _classic_seat(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    bump_if_it_mattered(turn, group, has_changed_wishes=False)
+    timers.arm_session(turn, group, member)
+    code = Code.NONE
+    if must_rejoin(turn, group, member):
+        timers.arm_rejoin(turn, group, member)
+        code = Code.REBALANCE_IN_PROGRESS
+    turn.reply(ask.ticket, signs.HeartbeatResponse(error_code=int(code)))
+
+
+def must_rejoin(turn: Turn, group: IncrementalGroup, member: Member) -> bool:
+    """The member gains by joining again: its group went on, it has to revoke, or all that it waited for is free now."""
+    if member.epoch < group.saved.epoch or member.state is State.UNREVOKED:
+        return True
+    if member.state is not State.UNRELEASED or member.target is None:
+        return False
+    assigned, wanted = member.assigned.as_mapping(), still_wanted(turn, group, member)
+    missing = (unit for unit in member.target.tolist() if unit not in assigned and wanted(unit))
+    return not any(fencing.blocked(group, member.member_id, unit) for unit in missing)
+
+
+def leave(turn: Turn, ask: Ask[LeaveGroupRequest]) -> None:
+    """The named members are gone, whichever protocol they speak, and the group has one new epoch.
+
+    Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 they stand at the top.
+    """
+    body = ask.body
+    group = _group(turn, body.group_id)
+    named = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    leaving: dict[str, Member] = {}
+    codes = []
+    for who in named:
+        try:
+            member = _seated(group, who.member_id, who.group_instance_id, names_instance_alone=True)
+            leaving[member.member_id] = member
+            codes.append(Code.NONE)
+        except Refused as refusal:  # one of many: the others have their answers
+            codes.append(refusal.code)
+    if leaving:
+        timers.dismiss(turn, group, *leaving.values())
+    turn.reply(ask.ticket, _left(ask.version, named, codes))
+
+
+def _left(version: int, named: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
+    if version < 3:
+        return LeaveGroupResponse(error_code=int(codes[0]))
+    answers = (
+        MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=int(code))
+        for who, code in zip(named, codes, strict=True)
+    )
+    return LeaveGroupResponse(members=tuple(answers))
+
+
+def _group(turn: Turn, group_id: str) -> IncrementalGroup:
+    group = turn.ledger.incremental_or_none(group_id)
+    assert group is not None, f"{group_id} is no consumer group"
+    return group
+
+
+def _classic_seat(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> Seat:
+    """The classic member that speaks of its own generation. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    group = _group(turn, group_id)
+    member = _seated(group, member_id, instance_id)
+    classic = member.said.classic_member_metadata
+    if classic is None:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Member {member_id} of group {group_id} does not speak the classic protocol.")
+    if member.epoch != generation:
+        raise Refused(Code.ILLEGAL_GENERATION, f"Member {member_id} is at generation {member.epoch}, not {generation}.")
+    return Seat(group, member, classic)
+
+
+def _seated(group: IncrementalGroup, member_id: str, instance_id: str | None, *, names_instance_alone: bool = False) -> Member:
+    """The member that is meant. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    member = group.saved.members.get(member_id) if instance_id is None else group.static_member_or_none(instance_id)
+    if member is None:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}.")
+    if not fencing.has_seat(member, member_id) and not (names_instance_alone and not member_id):
+        raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
+    return member

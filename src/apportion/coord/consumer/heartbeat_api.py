@@ -1,0 +1,114 @@
+"""The door of ConsumerGroupHeartbeat (KIP-848): it checks what can be checked without the group, and makes the request a `Beat`.
+
+Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themselves (KIP-1082).
+"""
+
+from base64 import urlsafe_b64encode
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
+from apportion.coord.consumer.spine import Verdict, heartbeat, leave
+from apportion.coord.records import fits_a_key
+from apportion.coord.turn import Ask, Turn
+from apportion.errors import Code, Refused
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+BLANK = "".join(map(chr, range(0x21)))
+"""What Java trims: every character up to the space."""
+
+
+def beat(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
+    """The member lives, joins or leaves, and knows its epoch and what changed in its assignment.
+
+    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved yet), then the group's own.
+    """
+    body = ask.body
+    check(body, ask.version, turn.settings)
+    said = Beat(
+        group_id=body.group_id,
+        member_id=body.member_id or new_member_id(ask.fresh),
+        epoch=body.member_epoch,
+        caller=ask.caller,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        rebalance_timeout_ms=body.rebalance_timeout_ms,
+        topics=body.subscribed_topic_names,
+        regex=body.subscribed_topic_regex,
+        assignor=body.server_assignor,
+        owned=body.topic_partitions,
+    )
+    if body.member_epoch in (LEAVING, AWAY):
+        leave(turn, said)
+        turn.reply(ask.ticket, ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch))
+    else:
+        turn.reply(ask.ticket, answer(heartbeat(turn, said), turn.settings))
+
+
+def check(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
+    """Refuses a request that no group could grant, for the first reason in Kafka's order."""
+    for is_wrong, why in (
+        (
+            (version >= 1 or body.member_epoch > 0 or body.member_epoch == LEAVING) and is_blank(body.member_id),
+            "MemberId is empty.",
+        ),
+        (is_blank(body.group_id), "GroupId is empty."),
+        (body.instance_id is not None and is_blank(body.instance_id), "InstanceId is empty."),
+        (body.rack_id is not None and is_blank(body.rack_id), "RackId is empty."),
+        (not fits_a_key(body.group_id), "GroupId is too long."),
+        (not fits_a_key(body.member_id), "MemberId is too long."),
+    ):
+        if is_wrong:
+            raise Refused(Code.INVALID_REQUEST, why)
+    if body.member_epoch == JOINING:
+        check_join(body)
+    elif body.member_epoch == AWAY and body.instance_id is None:
+        raise Refused(Code.INVALID_REQUEST, "Only a member with an InstanceId can leave its place open.")
+    elif body.member_epoch < AWAY:
+        raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} means nothing.")
+    assignor = body.server_assignor
+    if assignor is not None and assignor not in settings.group_consumer_assignors:
+        offered = ", ".join(settings.group_consumer_assignors)
+        raise Refused(Code.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not offered here; there is {offered}.")
+    if body.subscribed_topic_regex:
+        raise Refused(
+            Code.INVALID_REGULAR_EXPRESSION, "This broker does not resolve SubscribedTopicRegex: subscribe to topics by name."
+        )
+
+
+def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
+    """Refuses a join that does not say everything."""
+    if body.rebalance_timeout_ms == -1:
+        raise Refused(Code.INVALID_REQUEST, "A member that joins has to say its RebalanceTimeoutMs.")
+    if body.topic_partitions is None or body.topic_partitions:
+        raise Refused(Code.INVALID_REQUEST, "A member that joins has to say that it owns no TopicPartitions.")
+    if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
+        raise Refused(Code.INVALID_REQUEST, "A member that joins has to say what it subscribes to.")
+
+
+def is_blank(text: str) -> bool:
+    """True for a text that has only characters up to the space."""
+    return not text.strip(BLANK)
+
+
+def new_member_id(fresh: bytes) -> str:
+    """An id as Kafka writes random ones: 16 bytes in base64 for addresses, and never with a leading dash."""
+    text = urlsafe_b64encode(fresh).decode().rstrip("=")
+    return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
+
+
+def answer(verdict: Verdict, settings: GroupSettings) -> ConsumerGroupHeartbeatResponse:
+    """What the member is told: null for an assignment that it knows."""
+    group, member, tells_assignment = verdict
+    units = group.saved.units.by_topic(member.assigned.units.tolist()) if tells_assignment else ()
+    parts = tuple(TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms(converged=group.has_converged()),
+        assignment=Assignment(topic_partitions=parts) if tells_assignment else None,
+    )

@@ -1,0 +1,208 @@
+"""What an incremental group is: `saved`, which only `apply_*` writes, and `live`, which a crash may lose.
+
+The counters beside the members answer the questions of a steady heartbeat without looking at the members.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from apportion.coord import records
+from apportion.coord.consumer import fencing
+from apportion.coord.consumer.reconcile import Hold, State
+from apportion.coord.consumer.units import NO_GRANTS, Grants, Holders, UnitArray, Units, as_parts
+from apportion.coord.group import CONSUMER, CommitClaim, FetchClaim
+from apportion.coord.records import Record
+from apportion.deadlines import Key
+from apportion.errors import Code, Refused
+from apportion.topics import Topics
+from apportion.wire.records.groups import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    TopicPartitions,
+)
+
+FIRST_EPOCH = 1
+UNSAID = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)
+"""What is known of a member before its own record is read."""
+
+
+class Member:
+    """One member: what it said, what it has (`assigned`, `revoking`) and what it shall have (`target`; None before the first)."""
+
+    __slots__ = ("assigned", "epoch", "member_id", "previous_epoch", "revoking", "said", "state", "target")
+
+    def __init__(self, member_id: str) -> None:
+        self.member_id = member_id
+        self.said: ConsumerGroupMemberMetadataValue = UNSAID
+        self.epoch = 0
+        self.previous_epoch = -1
+        self.state = State.STABLE
+        self.assigned: Grants = NO_GRANTS
+        self.revoking: Grants = NO_GRANTS
+        self.target: UnitArray | None = None
+
+    @property
+    def is_classic(self) -> bool:
+        """True for a member that speaks the classic protocol: it joins and syncs, and its generation is its epoch."""
+        return self.said.classic_member_metadata is not None
+
+    @property
+    def hold(self) -> Hold[int]:
+        """What the member has, to be reckoned with."""
+        return Hold(self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.revoking.as_mapping())
+
+    def holds(self) -> list[int]:
+        """Every unit that nobody else may have because of this member."""
+        return [*self.assigned.units.tolist(), *self.revoking.units.tolist()]
+
+
+class Saved:
+    """What the log says of a group. Only `replay.apply_*` writes here."""
+
+    __slots__ = (
+        "assignment_epoch",
+        "classics",
+        "epoch",
+        "holders",
+        "instances",
+        "members",
+        "metadata_hash",
+        "settled_at",
+        "speakers",
+        "subscribers",
+        "units",
+        "votes",
+    )
+
+    def __init__(self) -> None:
+        self.epoch = self.assignment_epoch = FIRST_EPOCH  # of a new group; the wishes of its first member make it 2
+        self.metadata_hash = 0
+        self.members: dict[str, Member] = {}
+        self.instances: dict[str, str] = {}  # instance id -> member id
+        self.units = Units()
+        self.holders = Holders()
+        self.subscribers: dict[str, int] = {}  # topic name -> how many members subscribe to it
+        self.votes: dict[str, int] = {}  # assignor -> how many members ask for it
+        self.speakers: dict[str, int] = {}  # protocol -> how many classic members speak it
+        self.classics = 0  # how many members are classic ones
+        self.settled_at: dict[int, int] = {}  # epoch -> how many members are STABLE there
+
+
+class Live:
+    """What is only worth knowing while this process lives."""
+
+    __slots__ = ("seen_topics",)
+
+    def __init__(self) -> None:
+        self.seen_topics: Topics | None = None  # the snapshot that the saved hash was last compared with
+
+
+class IncrementalGroup:
+    """One consumer group."""
+
+    __slots__ = ("group_id", "live", "saved")
+
+    type_name = "consumer"
+    protocol_type = CONSUMER
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.saved = Saved()
+        self.live = Live()
+
+    def is_empty(self) -> bool:
+        """True where the group has no members."""
+        return not self.saved.members
+
+    def has_converged(self) -> bool:
+        """True where every member has what it shall have, by the newest target."""
+        saved = self.saved
+        at_target = saved.settled_at.get(saved.assignment_epoch, 0)
+        return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
+
+    def state_name(self) -> str:
+        """Empty, Assigning, Reconciling or Stable."""
+        if self.is_empty():
+            return "Empty"
+        if self.saved.epoch > self.saved.assignment_epoch:
+            return "Assigning"
+        return "Stable" if self.has_converged() else "Reconciling"
+
+    def subscribes_to(self, topic: str) -> bool:
+        """True where some member wants that topic."""
+        return topic in self.saved.subscribers
+
+    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
+        return None if self.subscribes_to(topic) else committed_ms
+
+    def assignor(self, configured: tuple[str, ...]) -> str:
+        """The assignor that most members ask for; the one configured first among equals, and where nobody asks."""
+        votes = self.saved.votes
+        return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
+
+    def static_member_or_none(self, instance_id: str) -> Member | None:
+        """The member that has the place of that instance."""
+        member_id = self.saved.instances.get(instance_id)
+        return None if member_id is None else self.saved.members.get(member_id)
+
+    def check_commit(self, claim: CommitClaim) -> None:
+        """Refuses a commit that the member may not make.
+
+        Errors: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH, in this order; a classic member may use any version,
+        and its last one is ILLEGAL_GENERATION.
+        """
+        if claim.epoch < 0 and self.is_empty():
+            return
+        member = self.saved.members.get(claim.member_id)
+        if member is None:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
+        if claim.version < 9 and not member.is_classic:
+            raise Refused(Code.UNSUPPORTED_VERSION, "A member of a consumer group commits with version 9 or newer.")
+        units = (self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions)
+        if not fencing.may_commit(member, claim.epoch, units):
+            raise _stale(member, claim.epoch)
+
+    def check_fetch(self, claim: FetchClaim) -> None:
+        """Refuses to show offsets to a member of another epoch. Errors: as `check_commit`, in any version."""
+        if claim.member_id is None and claim.epoch < 0:
+            return
+        member = self.saved.members.get(claim.member_id or "")
+        if member is None:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
+        if member.epoch != claim.epoch:
+            raise _stale(member, claim.epoch)
+
+    def check_offset_deletion(self) -> None:
+        """Nothing is refused: it is known which topics the members read."""
+
+    def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
+        """A commit is no heartbeat here."""
+        return None
+
+    def tombstones(self) -> Iterator[Record]:
+        """The records after which the group, which has no members, is forgotten."""
+        yield from records.group_tombstones(self.group_id)
+
+
+def _stale(member: Member, claimed: int) -> Refused:
+    """The refusal of an epoch that is not the member's, in the words of its protocol."""
+    code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
+    return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
+
+
+def current_value(hold: Hold[int], units: Units) -> ConsumerGroupCurrentMemberAssignmentValue:
+    """A hold as its record says it."""
+    return ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=hold.epoch,
+        previous_member_epoch=hold.previous_epoch,
+        state=int(hold.state),
+        assigned_partitions=_given(hold.assigned, units),
+        partitions_pending_revocation=_given(hold.revoking, units),
+    )
+
+
+def _given(grants: Mapping[int, int], units: Units) -> tuple[TopicPartitions, ...]:
+    return tuple(
+        TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
+        for topic_id, partitions, epochs in as_parts(grants, units)
+    )

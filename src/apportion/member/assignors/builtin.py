@@ -1,0 +1,142 @@
+"""The assignors of classic groups, by Kafka's names and contracts, and all that one needs to write another: docs/assignors.md."""
+
+from collections.abc import Mapping
+
+from apportion.assign.racks import range_by_rack
+from apportion.assign.range import range_assignment
+from apportion.assign.roundrobin import roundrobin_assignment
+from apportion.assign.sticky import cooperative_sticky, sticky
+from apportion.member.assignors.checks import Overlap, check_cooperative, check_given, validate_subscription
+from apportion.member.assignors.interface import (
+    Assignor,
+    Cluster,
+    Farewell,
+    FollowUp,
+    Given,
+    Rebalance,
+    Subscription,
+    TopicParts,
+    TopicShape,
+    by_topic,
+    from_wire,
+    to_wire,
+)
+from apportion.member.assignors.numbering import Numbering, Past
+from apportion.wire.records.consumer_serde import (
+    NO_GENERATION,
+    decode_cooperative,
+    decode_sticky,
+    encode_cooperative,
+    encode_sticky,
+)
+
+__all__ = [
+    "CLIENT_ASSIGNORS",
+    "Assignor",
+    "Cluster",
+    "CooperativeSticky",
+    "Farewell",
+    "FollowUp",
+    "Given",
+    "Overlap",
+    "Range",
+    "Rebalance",
+    "RoundRobin",
+    "Sticky",
+    "Subscription",
+    "TopicParts",
+    "TopicShape",
+    "by_topic",
+    "check_cooperative",
+    "check_given",
+    "validate_subscription",
+]
+
+
+class Range(Assignor):
+    """Of each topic, contiguous ranges of equal size; topics of equal size and subscribers are cut alike."""
+
+    name = "range"
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+        """Kafka's ranges; near their members where racks are known, in the same sizes."""
+        group = Numbering(cluster, members)
+        racks = group.racks_or_none(cluster)
+        if racks is None:
+            return group.given(range_assignment(group.starts, group.subscriptions))
+        return group.given(range_by_rack(group.starts, group.subscriptions, racks))
+
+
+class RoundRobin(Assignor):
+    """One circle of members through all partitions of all topics."""
+
+    name = "roundrobin"
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+        """Kafka's circle."""
+        group = Numbering(cluster, members)
+        return group.given(roundrobin_assignment(group.starts, group.subscriptions))
+
+
+class Sticky(Assignor):
+    """The fairest shares with the fewest moves, by what members tell in user data: for members that give back everything first."""
+
+    name = "sticky"
+
+    def __init__(self) -> None:
+        self._given: tuple[TopicParts, ...] | None = None
+        self._generation = NO_GENERATION
+
+    def user_data(self, topics: tuple[str, ...]) -> bytes | None:
+        """The last assignment and its generation (KIP-341); None before the first."""
+        return None if self._given is None else encode_sticky(to_wire(self._given), self._generation)
+
+    def on_assignment(self, given: Given, generation: int) -> None:
+        """This is what `user_data` tells from now on."""
+        self._given, self._generation = given.partitions, generation
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+        """What `apportion.assign.sticky` says of claims in user data, and in nothing else."""
+        group = Numbering(cluster, members)
+        return group.given(sticky(group.claims(told_by_user_data), group.starts, group.subscriptions))
+
+
+class CooperativeSticky(Assignor):
+    """The fairest shares with the fewest moves; what changes hands is given a round later, when its owner has let go of it."""
+
+    name = "cooperative-sticky"
+    rebalances = (Rebalance.COOPERATIVE, Rebalance.EAGER)
+
+    def __init__(self) -> None:
+        self._generation = NO_GENERATION
+
+    def user_data(self, topics: tuple[str, ...]) -> bytes | None:
+        """The generation of the last assignment, for leaders that do not read it in the subscription."""
+        return encode_cooperative(self._generation)
+
+    def on_assignment(self, given: Given, generation: int) -> None:
+        """This generation is what `user_data` tells from now on."""
+        self._generation = generation
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+        """What `apportion.assign.sticky` says of owned partitions, without those that others have yet to let go of."""
+        group = Numbering(cluster, members)
+        return group.given(cooperative_sticky(group.claims(told_by_subscription), group.starts, group.subscriptions))
+
+
+def told_by_user_data(said: Subscription) -> Past:
+    """What `sticky` believes. User data that cannot be read say nothing."""
+    told = decode_sticky(said.user_data)
+    return from_wire(told.topic_partitions), max(told.generation, NO_GENERATION)
+
+
+def told_by_subscription(said: Subscription) -> Past:
+    """What `cooperative-sticky` believes; the generation is in user data where the subscription has none (KIP-792)."""
+    generation = said.generation if said.generation >= 0 else decode_cooperative(said.user_data)
+    return said.owned, max(generation, NO_GENERATION)
+
+
+CLIENT_ASSIGNORS: dict[str, type[Assignor]] = {
+    assignor.name: assignor for assignor in (Range, RoundRobin, Sticky, CooperativeSticky)
+}
+"""The built-in assignors by the names that members vote for."""

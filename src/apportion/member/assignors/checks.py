@@ -1,0 +1,132 @@
+"""What is wrong with what members say, and with what an assignor answers: for built-in assignors and for those of others."""
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from apportion.errors import Code, Refused
+from apportion.member.assignors.interface import Cluster, Given, Subscription
+from apportion.topics import TopicPartition
+
+WANTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
+
+
+class Overlap(NamedTuple):
+    """One partition that several members say to own."""
+
+    partition: TopicPartition
+    claims: tuple[tuple[str, int], ...]
+    """(member id, generation) of each, the highest generation first, then by member id."""
+
+    @property
+    def rightful_or_none(self) -> str | None:
+        """The member that alone claims it in the highest generation; None where several do: then nobody may keep it."""
+        (member, highest), (_, next_highest) = self.claims[:2]
+        return member if highest > next_highest else None
+
+    def __str__(self) -> str:
+        claims = ", ".join(f"{member!r} in generation {generation}" for member, generation in self.claims)
+        return f"partition {self.partition.partition} of {self.partition.topic!r} is claimed by {claims}"
+
+
+def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap, ...]:
+    """Where the owned partitions of members overlap, in order of partition; nothing where they do not (KIP-792).
+
+    For custom assignors that build on `owned`: what a member says may be out of date.
+    """
+    claims: dict[TopicPartition, dict[str, int]] = {}
+    for member, said in members.items():
+        for topic, numbers in said.owned:
+            for number in numbers:
+                claims.setdefault(TopicPartition(topic, number), {})[member] = said.generation
+    overlaps = ((partition, rivals) for partition, rivals in claims.items() if len(rivals) > 1)
+    return tuple(
+        Overlap(partition, tuple(sorted(rivals.items(), key=lambda rival: (-rival[1], rival[0]))))
+        for partition, rivals in sorted(overlaps, key=lambda overlap: overlap[0])
+    )
+
+
+def check_given(
+    cluster: Cluster, members: Mapping[str, Subscription], answer: Mapping[str, Given], *, only_wanted: bool = True
+) -> None:
+    """Nothing; Refused, naming partition and member, for an answer of an assignor that no group may get.
+
+    Every partition exists, is given once, and to a member of the group that wants its topic. only_wanted: False lets a member have
+    topics that it does not want, as some assignors of others do, also such as are not in `cluster`. An answer that is no mapping of
+    member ids to `Given` is refused as well, whatever it is.
+    """
+    check_shape(answer)
+    owners: dict[str, dict[int, str]] = {}
+    for member, given in answer.items():
+        if member not in members:
+            gives = next(
+                (f"gives partition {numbers[0]} of {topic!r} to" for topic, numbers in given.partitions if numbers), "answers for"
+            )
+            raise refused(f"{gives} {member!r}, which is no member of the group")
+        wanted = dict.fromkeys(members[member].topics)
+        for topic, numbers in given.partitions:
+            if only_wanted and numbers and topic not in wanted:
+                raise refused(f"gives partition {numbers[0]} of {topic!r} to {member!r}, which does not want that topic")
+            size = cluster[topic].partitions if topic in cluster else None if topic not in wanted else 0
+            theirs = owners.setdefault(topic, {})
+            for number in numbers:
+                if number < 0 or (size is not None and number >= size):
+                    has = f"has {size} partitions" if topic in cluster else "does not exist"
+                    raise refused(f"gives partition {number} of {topic!r} to {member!r}, but the topic {has}")
+                if number in theirs:
+                    other = "twice" if theirs[number] == member else f"and to {theirs[number]!r}"
+                    raise refused(f"gives partition {number} of {topic!r} to {member!r} {other}")
+                theirs[number] = member
+
+
+def check_shape(answer: Any) -> None:
+    """Nothing; Refused, naming the member, for what is no mapping of member ids to `Given` with topics, whole numbers and bytes."""
+    if not isinstance(answer, Mapping):
+        raise refused(f"answers {answer!r:.80}, which is no mapping of members to what they are given")
+    for member, given in answer.items():
+        if not isinstance(member, str):
+            raise refused(f"answers for {member!r:.80}, which is no member id")
+        if not isinstance(given, Given):
+            raise refused(f"gives {given!r:.80} to {member!r}, which is no Given: use Given({WANTED})")
+        if given.user_data is not None and not isinstance(given.user_data, bytes):
+            raise refused(f"gives {given.user_data!r:.80} as user data to {member!r}, which are no bytes")
+        if not isinstance(given.partitions, tuple | list):
+            raise refused(f"gives {given.partitions!r:.80} to {member!r}, which are no partitions: use {WANTED}")
+        for parts in given.partitions:
+            is_pair = isinstance(parts, tuple) and len(parts) == 2
+            if not is_pair or not isinstance(parts[0], str) or not are_numbers(parts[1]):
+                raise refused(f"gives {parts!r:.80} to {member!r}, which is no topic with whole numbers: use {WANTED}")
+
+
+def are_numbers(numbers: Any) -> bool:
+    """True for a tuple or list of whole numbers, NumPy's as well as Python's; truth values are none."""
+    return isinstance(numbers, tuple | list) and all(
+        isinstance(number, Integral) and not isinstance(number, bool) for number in numbers
+    )
+
+
+def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, Given]) -> None:
+    """Nothing; Refused where a member is given what another one says to own and is not given any more (KIP-429).
+
+    A cooperative assignor must leave out such a partition until its owner has let go of it.
+    """
+    taken: dict[tuple[str, int], str] = {}  # what somebody says to own and is not given
+    for member, said in members.items():
+        kept = partitions_of(answer.get(member, Given()).partitions)
+        taken |= {pair: member for pair in partitions_of(said.owned) if pair not in kept}
+    for member, given in answer.items():
+        owned = partitions_of(members[member].owned)
+        for pair in partitions_of(given.partitions):
+            if pair in taken and pair not in owned:
+                topic, number = pair
+                raise refused(f"gives partition {number} of {topic!r} to {member!r} while {taken[pair]!r} still owns it")
+
+
+def partitions_of(parts: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[tuple[str, int], None]:
+    """The partitions one by one."""
+    return {(topic, number): None for topic, numbers in parts for number in numbers}
+
+
+def refused(what: str) -> Refused:
+    """The refusal of an assignor's answer, as a sentence."""
+    return Refused(Code.INVALID_REQUEST, f"the assignor {what}")

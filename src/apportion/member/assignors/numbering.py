@@ -1,0 +1,108 @@
+"""Names as the numbers that `apportion.assign` reckons with, and owner vectors as names again.
+
+Topics are those that somebody wants and that exist, by name. Members are in Kafka's order for clients: static ones by instance id,
+then dynamic ones by member id. So an assignment depends on names alone.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import chain, pairwise
+
+import numpy as np
+
+from apportion.assign.claims import Claims
+from apportion.assign.racks import Racks
+from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
+from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicParts
+
+Past = tuple[tuple[TopicParts, ...], int]
+"""What a member says to have had, and since which generation."""
+
+
+class Numbering:
+    """The members and topics of one assignment.
+
+    starts: the partitions of topic t are numbered `starts[t]` up to `starts[t + 1]`. subscriptions: who wants which of the topics.
+    """
+
+    def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
+        self.members = in_order(members)
+        self._said = [members[member] for member in self.members]
+        wanted = dict.fromkeys(said.topics for said in self._said)
+        names = dict.fromkeys(name for topics in wanted for name in topics)
+        self.topics = sorted((name for name in names if name in cluster and cluster[name].partitions > 0), key=as_java)
+        self.sizes = np.array([cluster[name].partitions for name in self.topics], np.int64)
+        self.starts: Vector = starts_of(self.sizes)
+        self.number_of = {name: number for number, name in enumerate(self.topics)}
+        rows = {topics: self._row(topics) for topics in wanted}  # members that want the same share one row
+        chosen = [rows[said.topics] for said in self._said]
+        self.subscriptions = Subscriptions(
+            starts_of(np.array([*map(len, chosen)], np.int64)), np.concatenate([np.empty(0, np.int32), *chosen])
+        )
+
+    def claims(self, past: Callable[[Subscription], Past]) -> Claims:
+        """What each member says to have had, by `past`; without topics that nobody wants and partitions that do not exist."""
+        parts: list[tuple[int, int, tuple[int, ...]]] = []  # member, topic, numbers
+        generations = []
+        for member, said in enumerate(self._said):
+            theirs, generation = past(said)
+            generations.append(generation)
+            parts += [(member, self.number_of[topic], numbers) for topic, numbers in theirs if topic in self.number_of]
+        lengths = [len(numbers) for _, _, numbers in parts]
+        members = np.repeat(np.array([member for member, _, _ in parts], np.int64), lengths)
+        topics = np.repeat(np.array([topic for _, topic, _ in parts], np.int64), lengths)
+        numbers = np.fromiter(chain.from_iterable(numbers for _, _, numbers in parts), np.int64, len(topics))
+        exists = (numbers >= 0) & (numbers < self.sizes[topics])
+        member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
+        partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)
+        return Claims(member_starts, partitions, np.array(generations, np.int32))
+
+    def racks_or_none(self, cluster: Cluster) -> Racks | None:
+        """Where members and replicas are; None where no member says it. All racks without a replica are one, the last."""
+        if not any(said.rack_id for said in self._said):
+            return None
+        number_of: dict[str, int] = {}
+        replicas = [
+            (start + number, number_of.setdefault(rack, len(number_of)))
+            for start, size, name in zip(self.starts.tolist(), self.sizes.tolist(), self.topics, strict=False)
+            for number, racks in enumerate(cluster[name].racks[:size])
+            for rack in racks
+        ]
+        elsewhere = len(number_of)
+        rack_of = [number_of.get(said.rack_id, elsewhere) if said.rack_id else -1 for said in self._said]
+        matches = np.zeros((int(self.starts[-1]), elsewhere + 1), np.bool_)
+        for place, rack in replicas:
+            matches[place, rack] = True
+        return Racks(np.array(rack_of, np.int32), matches)
+
+    def given(self, owner: Vector) -> dict[str, Given]:
+        """The owner vector as what each member gets, topics by name and partitions ascending."""
+        shares: dict[str, list[TopicParts]] = {member: [] for member in self.members}
+        places = np.flatnonzero(owner >= 0)
+        places = places[np.argsort(owner[places], kind="stable")]
+        owners = owner[places]
+        topic_of = np.searchsorted(self.starts, places, side="right") - 1
+        partitions = (places - self.starts[topic_of]).tolist()
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1) | np.diff(topic_of, prepend=-1))
+        runs = zip(owners[firsts].tolist(), topic_of[firsts].tolist(), pairwise([*firsts.tolist(), len(partitions)]), strict=True)
+        for member, topic, (first, last) in runs:
+            shares[self.members[member]].append(TopicParts(self.topics[topic], tuple(partitions[first:last])))
+        return {member: Given(tuple(share)) for member, share in shares.items()}
+
+    def _row(self, topics: tuple[str, ...]) -> Vector:
+        known = (self.number_of[name] for name in dict.fromkeys(topics) if name in self.number_of)
+        return np.array(sorted(known), np.int32)
+
+
+def in_order(members: Mapping[str, Subscription]) -> list[str]:
+    """The member ids in the order in which client assignors prefer them."""
+
+    def rank(member: str) -> tuple[bool, bytes, bytes]:
+        instance_id = members[member].instance_id
+        return instance_id is None, as_java(instance_id or ""), as_java(member)
+
+    return sorted(members, key=rank)
+
+
+def as_java(name: str) -> bytes:
+    """A key that sorts names as Java does: by UTF-16 units. It differs from ours only beyond the first 65,536 characters."""
+    return name.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,68 @@
+"""Which assignors a classic member votes for, and by which of the two ways its group rebalances."""
+
+from collections.abc import Iterable
+
+from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
+from apportion.member.assignors.interface import Assignor, Rebalance
+
+DEFAULT = ("range", "cooperative-sticky")
+"""As Kafka's own clients. Only eager rebalances are common to both: to be cooperative, name "cooperative-sticky" alone."""
+
+METHODS = ("user_data", "assign", "on_assignment")
+
+
+def strategy(wanted: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
+    """The assignors in the order of preference, each an object of its own. ValueError says what cannot be voted for."""
+    listed = tuple(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else (wanted,)
+    assignors = tuple(_assignor(each) for each in listed)
+    rebalance_of(assignors)
+    return assignors
+
+
+def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
+    """The highest rebalance protocol that all of them can. ValueError if there is none, or no assignor, or a name twice."""
+    if not assignors:
+        raise ValueError(f"a classic member needs an assignor: name one or more of {', '.join(CLIENT_ASSIGNORS)}")
+    names = [assignor.name for assignor in assignors]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"assignor {name!r} is named twice; a group votes for assignors by name, so name each once")
+    common = [way for way in Rebalance if all(way in assignor.rebalances for assignor in assignors)]
+    if not common:
+        ways = "; ".join(f"{assignor.name}: {_ways(assignor)}" for assignor in assignors)
+        raise ValueError(f"assignors {', '.join(names)} have no way to rebalance in common ({ways}); leave one out")
+    return max(common)
+
+
+def _assignor(wanted: str | Assignor) -> Assignor:
+    if isinstance(wanted, str):
+        if "," in wanted:
+            names = tuple(name.strip() for name in wanted.split(",") if name.strip())
+            raise ValueError(f"there is no assignor {wanted!r}: give several as a tuple, {names}")
+        if wanted not in CLIENT_ASSIGNORS:
+            raise ValueError(f"there is no assignor {wanted!r}: give one of {', '.join(CLIENT_ASSIGNORS)}, or an Assignor object")
+        return CLIENT_ASSIGNORS[wanted]()
+    if isinstance(wanted, type) and hasattr(wanted, "assign"):
+        raise ValueError(f"the class {wanted.__name__} is no assignor: give a name, or an object, {wanted.__name__}()")
+    if not hasattr(wanted, "assign"):
+        raise ValueError(f"{wanted!r} is no assignor: give a name, or an object with the methods of apportion's Assignor")
+    _check_manners(wanted)
+    return wanted
+
+
+def _check_manners(assignor: object) -> None:
+    """It has what a member relies on from its first vote: a name, ways to rebalance, and every method. ValueError if not."""
+    kind, name, ways = type(assignor).__name__, getattr(assignor, "name", ""), getattr(assignor, "rebalances", None)
+    if name is None or name == "":
+        raise ValueError(f"the assignor {kind} has no name: give it one, `name`, for which all its members vote")
+    if not isinstance(name, str):
+        raise ValueError(f"the name of the assignor {kind} must be a text, for which all its members vote, not {name!r}")
+    if not isinstance(ways, tuple | list) or not all(isinstance(way, Rebalance) for way in ways):
+        raise ValueError(f"the `rebalances` of the assignor {kind} must be a tuple such as (Rebalance.COOPERATIVE,), not {ways!r}")
+    for method in METHODS:
+        if not callable(getattr(assignor, method, None)):
+            raise ValueError(f"the assignor {kind} has no method {method!r}: subclass Assignor and write what you need")
+
+
+def _ways(assignor: Assignor) -> str:
+    return " and ".join(way.name.lower() for way in assignor.rebalances) or "none"

@@ -1,0 +1,1 @@
+"""The rule of members that work in batches, such as a Spark query."""

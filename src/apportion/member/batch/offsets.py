@@ -1,0 +1,140 @@
+"""Committing and fetching a group's offsets: the requests, the answers, and what of a span is due.
+
+Pure translation both ways. Requests name every topic by name and by id; the version that is spoken decides which one travels.
+A commit bears the member's id and epoch, and the coordinator refuses it when they are not of this moment.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from apportion.errors import Code
+from apportion.member.batch.span import Place, Span
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+V = TypeVar("V")
+
+
+class Membership(NamedTuple):
+    """Who commits. The default is nobody: allowed while the group has no members."""
+
+    member_id: str = ""
+    epoch: int = -1
+    instance_id: str | None = None
+
+
+NOBODY = Membership()
+
+
+def due(previous: Span, held: Container[Place], committed: Mapping[Place, int | None]) -> dict[Place, int]:
+    """What the group should hear: where `previous` ended, for the places now held, where that is above what it knows.
+
+    Everything below those offsets must be durable where it was written; a span that Spark hands to latestOffset is.
+    """
+    return {
+        place: to
+        for place, (_, to) in previous.ranges.items()
+        if place in held and (known := committed.get(place), known is None or to > known)[1]
+    }
+
+
+def commit_request(
+    group_id: str, offsets: Mapping[Place, int], who: Membership = NOBODY, metadata: str = ""
+) -> OffsetCommitRequest:
+    """The request that stores these offsets as that member."""
+    return OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=who.epoch,
+        member_id=who.member_id,
+        group_instance_id=who.instance_id,
+        topics=tuple(
+            OffsetCommitRequestTopic(
+                name=topic,
+                topic_id=topic_id,
+                partitions=tuple(
+                    OffsetCommitRequestPartition(partition_index=number, committed_offset=offset, committed_metadata=metadata)
+                    for number, offset in partitions
+                ),
+            )
+            for (topic, topic_id), partitions in _by_topic(offsets).items()
+        ),
+    )
+
+
+def commit_codes(response: OffsetCommitResponse, places: Iterable[Place]) -> dict[Place, Code]:
+    """What became of each place's commit; UNKNOWN_SERVER_ERROR where the answer does not say."""
+    said = {
+        (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(partition.error_code)
+        for topic in response.topics
+        for partition in topic.partitions
+    }
+    return {place: _found(said, place, Code.UNKNOWN_SERVER_ERROR) for place in places}
+
+
+def fetch_request(group_id: str, places: Iterable[Place], who: Membership = NOBODY) -> OffsetFetchRequest:
+    """The request for the group's offsets of these places, as that member."""
+    topics = tuple(
+        OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=tuple(number for number, _ in partitions))
+        for (topic, topic_id), partitions in _by_topic(dict.fromkeys(places)).items()
+    )
+    group = OffsetFetchRequestGroup(group_id=group_id, member_id=who.member_id or None, member_epoch=who.epoch, topics=topics)
+    return OffsetFetchRequest(groups=(group,), require_stable=True)
+
+
+class Stored(NamedTuple):
+    """What a group has for one partition: the offset, None where it has none, and what was committed with it."""
+
+    offset: int | None
+    metadata: str = ""
+
+
+class Fetched(NamedTuple):
+    """What the group has. codes: the places, if any, of which it could not be told."""
+
+    stored: dict[Place, Stored]
+    codes: dict[Place, Code]
+
+    @property
+    def offsets(self) -> dict[Place, int | None]:
+        """The offsets alone."""
+        return {place: one.offset for place, one in self.stored.items()}
+
+
+def fetched(response: OffsetFetchResponse, places: Iterable[Place]) -> tuple[Code, Fetched]:
+    """The group's own error, and what the answer says about each place."""
+    group = response.groups[0]
+    said = {
+        (topic.name or bytes(topic.topic_id), partition.partition_index): (
+            Code.of(partition.error_code),
+            Stored(partition.committed_offset, partition.metadata or "") if partition.committed_offset >= 0 else Stored(None),
+        )
+        for topic in group.topics
+        for partition in topic.partitions
+    }
+    answers = {place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, Stored(None))) for place in places}
+    return Code.of(group.error_code), Fetched(
+        {place: stored for place, (code, stored) in answers.items() if code is Code.NONE},
+        {place: code for place, (code, _) in answers.items() if code is not Code.NONE},
+    )
+
+
+def _found(said: Mapping[tuple[str | bytes, int], V], place: Place, otherwise: V) -> V:
+    by_name = said.get((place.topic, place.partition))
+    return by_name if by_name is not None else said.get((place.topic_id, place.partition), otherwise)
+
+
+def _by_topic(values: Mapping[Place, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
+    topics: dict[tuple[str, bytes], list[tuple[int, V]]] = {}
+    for place in sorted(values):
+        topics.setdefault((place.topic, place.topic_id), []).append((place.partition, values[place]))
+    return topics

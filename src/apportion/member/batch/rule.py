@@ -1,0 +1,336 @@
+"""A member that works in batches: what it holds between two of them, what it commits, and how it comes to the next.
+
+What the coordinator wants is learnt at any time; only `Batches.next` applies it, so what is owned between two calls is frozen.
+Everything below a span's end is in the sink when that span comes back as `previous`: that is when its end is committed to the
+group, and only then is a revocation acknowledged. Which offsets the next span has is `member.plan.plan`.
+
+Before anything else the query's writers are asked which sinks they are, by a span that reads nothing (`Span.asks`), and the whole
+group's offsets, to whom they belong (`member.sinks`): only then does the member join. A question that an earlier process has
+asked is asked anew where its answer is missing or leads nowhere, so that what the writers say now counts.
+
+The rule asks the cluster by yielding an `Ask` and is sent the answer; what stood in the way of an answer is thrown in. Whoever
+drives it has the sockets, the clock and the patience; an attempt that an exception ends leaves everything fit for the next one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from apportion.errors import Code, Refused
+from apportion.machine import Note
+from apportion.member.batch.admission import Questions, skipping, whole_group
+from apportion.member.batch.offsets import Stored, due
+from apportion.member.batch.plan import Log, Plan, Starting, World, plan
+from apportion.member.batch.queries import (
+    Adopt,
+    Announced,
+    Asking,
+    Commit,
+    Ends,
+    Existing,
+    Look,
+    Named,
+    NotYet,
+    Seen,
+    SessionLimit,
+    Share,
+    Starts,
+    Subscribed,
+)
+from apportion.member.batch.sinks import (
+    NOBODY_READ,
+    Announcement,
+    AnotherSink,
+    Sinks,
+    claims,
+    gone_back,
+    nameless,
+    refuse_other_sinks,
+    sinks_of,
+)
+from apportion.member.batch.span import Place, Span, id_text
+from apportion.member.classic.described import has_its_share
+from apportion.member.consumer.machine import View
+from apportion.member.membership import State
+from apportion.topics import Topic, TopicId, Topics
+
+SHARE_GRACE_MS = 5_000
+TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class DataLoss(RuntimeError):
+    """Records that were to be read are gone; the text says which offsets and what to do."""
+
+
+class MembershipFailed(RuntimeError):
+    """This cannot be a member of its group; the text says why."""
+
+
+class ShareAwaited(NotYet):
+    """The group answers, but has not given this member all of its share yet."""
+
+
+class Held(NamedTuple):
+    """What the last span stood on: its partitions, and the life of the member that held them."""
+
+    life: int
+    places: Mapping[Place, None]
+
+
+class Batches:
+    """What a member that works in batches holds between two of them, and how it comes to the next."""
+
+    def __init__(self, topics: tuple[str, ...], *, checkpoint: str, starting: Starting, fail_on_data_loss: bool = True) -> None:
+        """Nothing is held. checkpoint: the id of every span, unless the first `previous` has one.
+
+        held: what the last span stood on. planned_life: the life of the last plan; 0: there was none.
+        ends: where each owned partition ended when last looked at.
+        """
+        self.ends: dict[Place, int] = {}
+        self._topics = topics
+        self._checkpoint = checkpoint
+        self._starting = starting
+        self._fail_on_data_loss = fail_on_data_loss
+        self._questions = Questions(checkpoint)
+        self._back: dict[Place, tuple[int, int]] = {}  # where to go back to when the question is answered, and the batch's end
+        self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
+        self._session_ms = 0
+        self._outside()
+
+    def _outside(self) -> None:
+        """This is no member of the group, and whose the group is, is to be found out."""
+        self.held = Held(0, {})
+        self.planned_life = 0
+        self._stored: dict[Place, int] = {}  # what this member has committed in this life
+        self._joined = (0, 0)  # the last life that had a place, and when that was first seen
+        self._looked = (0, 0)  # the life and epoch in which a query whose sink has no name last looked for claims
+        self._made: dict[Place, int] = {}  # start positions that were committed before anybody was known to be alone
+
+    def next(self, previous: Span, limit: int | None, caps: Mapping[Place, int] | None = None) -> Asking[Span]:
+        """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
+
+        limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, AnotherSink, and whatever is thrown in.
+        """
+        told: Announcement = yield Announced(previous)
+        if previous.sinks is None and not previous.asks:
+            return (yield from self._asking(previous, previous, told.back))
+        stands = yield from self._questions.answered(previous, told)
+        if not self._questions.may_join:
+            self._outside()
+        if stands is not None:
+            return (yield from self._asking(stands, previous, told.back))
+        sinks = told.sinks if previous.sinks is None else previous.sinks
+        stood = gone_back(previous, told.back)
+        view = yield from self._accepted()
+        if not sinks:
+            yield from self._look_at_epoch(view)
+        yield from self._commit(due(stood, self.held.places, self._stored))
+        owned = yield from self._owned(view)
+        if self.planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
+            yield from self.await_share(self._joined[1] + self._session_ms + SHARE_GRACE_MS)
+        kept = dict.fromkeys(place for place in owned if place in self.held.places and place in previous.ranges)
+        yield from self._refuse_deleted(previous, owned)
+        gained = tuple(place for place in owned if place not in kept)
+        committed, doubted = yield from self._taken_up(sinks, stood, gained, told.holds and previous.asks > 0)
+        back = {place: at for place, at in self._going_back(previous, told, committed).items() if place in owned}
+        doubted = tuple(place for place in doubted if place not in back)
+        yield from self._commit(back)
+        committed.update((place, offset) for place, offset in back.items() if place in committed)
+        starts: dict[Place, int] = yield Starts(owned)
+        self.ends = yield Ends(owned)
+        sizes = self._sizes or {}
+        world = World(
+            checkpoint=self._checkpoint,
+            logs={place: Log(starts[place], self.ends[place]) for place in owned},
+            kept=kept,
+            committed=committed,
+            starting=self._starting,
+            newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
+            limit=limit,
+            caps=caps,
+        )
+        following = plan(stood, world)
+        yield from self._refuse_gaps(following)
+        if previous.asks:
+            self._made.update(following.commit_first)
+        yield from self._commit(following.commit_first)
+        if previous.asks:
+            # Nobody else has come to the group at the same moment: of two that commit and then look, one sees the other.
+            yield from self._refuse_others(sinks, (yield from whole_group(self.held.life)))
+            self._made.clear()
+            self._questions.has_begun()
+        self._back.clear()
+        self.held, self.planned_life = Held(view.lives, dict.fromkeys(owned)), view.lives
+        is_news = following.span is not previous or previous.asks
+        planned = following.span._replace(sinks=sinks, asks=0, nameless=doubted) if is_news else previous
+        self._questions.planned = planned
+        return planned
+
+    def _asking(self, stands: Span, previous: Span, back: Mapping[Place, int]) -> Asking[Span]:
+        """A question to the writers, which stands there; where they have said to go back to is kept until it is answered."""
+        asking = yield from self._questions.ask(gone_back(stands, back))
+        ends = previous.resting()
+        self._back.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
+        return asking
+
+    def _going_back(self, previous: Span, told: Announcement, committed: Mapping[Place, int | None]) -> dict[Place, int]:
+        """Where the writers have said to go back to, but for what was read on since, past the batch of which it was said."""
+        ends = previous.resting()
+        said = {**self._back, **{place: (offset, ends[place]) for place, offset in told.back.items() if place in ends}}
+        return {
+            place: offset
+            for place, (offset, end) in said.items()
+            if place not in committed or (known := committed[place]) is None or known <= end
+        }
+
+    def _taken_up(
+        self, sinks: Sinks, stood: Span, gained: tuple[Place, ...], is_upgrade: bool
+    ) -> Asking[tuple[dict[Place, int | None], tuple[Place, ...]]]:
+        """The group's offsets of what was gained, and those of them that a sink must accept before they bear its name.
+
+        The others bear this query's sinks from now on. Accepted must be what bears no name and may pass over records; it is
+        renamed with the end of its batch. is_upgrade: the query asked, and a sink has fences of the group: then the offsets may
+        be those of a version that gave no names, and no fence to a partition without rows. Raises AnotherSink.
+        """
+        if not gained:
+            return {}, ()
+        stored = yield from whole_group(self.held.life, gained)
+        yield from self._refuse_others(sinks, stored)
+        committed = {place: stored[place].offset for place in gained}
+        doubted: tuple[Place, ...] = ()
+        if sinks and not (is_upgrade and (stood.ranges or not claims(stored))):
+            unnamed = nameless({place: stored[place] for place in gained})
+            above = {place: offset for place, offset in unnamed.items() if offset > (stood.to_or_none(place) or 0)}
+            doubted = tuple(sorted((yield from skipping(above, stood))))
+        foreign = (place for place in gained if sinks and sinks_of(stored[place].metadata) != sinks and place not in doubted)
+        claimed = {place: offset for place in foreign if (offset := committed[place]) is not None}
+        for place in doubted:
+            self._stored.pop(place, None)
+        # The ends of `stood` that the group has not heard of were written by an earlier life, or process.
+        yield from self._commit({**claimed, **due(stood, committed, committed)})
+        return committed, doubted
+
+    def _refuse_others(self, sinks: Sinks, stored: Mapping[Place, Stored]) -> Asking[None]:
+        """Raise AnotherSink if another sink has a claim; start positions that were made for nothing are nobody's then."""
+        try:
+            refuse_other_sinks(sinks, stored)
+            self._questions.refuse_strangers(sinks, stored)
+        except AnotherSink:
+            unread = {
+                place: offset
+                for place, offset in self._made.items()
+                if stored.get(place) == Stored(offset, self._questions.metadata)
+            }
+            if unread:
+                yield Commit(unread, self.held.life, NOBODY_READ)
+            raise
+
+    def _look_at_epoch(self, view: View) -> Asking[None]:
+        """Raise AnotherSink if a sink has claimed the group: a query whose sink has no name looks when the group has changed."""
+        if (view.lives, view.epoch) != self._looked:
+            yield from self._refuse_others((), (yield from whole_group(view.lives)))
+            self._looked = view.lives, view.epoch
+
+    def await_share(self, until_ms: int) -> Asking[None]:
+        """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_ms`.
+
+        A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
+        is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
+        """
+        seen: Seen = yield Look()
+        if seen.now_ms < until_ms and not has_its_share(seen.view, (yield Share())):
+            raise ShareAwaited("the group has not given this member all of its share yet")
+
+    def _accepted(self) -> Asking[View]:
+        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotYet."""
+        seen: Seen = yield Look()
+        view = seen.view
+        if view.state is State.FATAL:
+            raise MembershipFailed(str(view.error))
+        if self._sizes is None:
+            yield from self._look_at_topics()
+        if view.lives != self.held.life:
+            self.held, self._stored = Held(view.lives, {}), {}
+        if view.epoch <= 0 or view.target is None:
+            raise NotYet(f"the member has no place in the group yet ({view.state.value})")
+        if view.lives != self._joined[0]:
+            self._joined = view.lives, seen.now_ms
+        if is_silent(seen, self._session_ms):
+            raise NotYet(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
+        return view
+
+    def _look_at_topics(self) -> Asking[None]:
+        """What was there when this member first looked is known: all that appears later is read from its beginning."""
+        self._session_ms = yield SessionLimit()
+        topics: dict[str, Topic] = yield Subscribed()
+        self._sizes = {topic.id: topic.partitions for topic in topics.values()}
+        for name in self._topics:
+            if name not in topics:
+                yield Note("warning", f"topic {name} does not exist yet; it is read from its beginning once it does")
+
+    def _owned(self, view: View) -> Asking[tuple[Place, ...]]:
+        """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
+        assert view.target is not None
+        owned: tuple[Place, ...] = yield Named(view.target)
+        if view.target != view.owned:
+            self.held = Held(view.lives, dict.fromkeys(place for place in owned if place in self.held.places))
+            now: View = yield Adopt(view.lives, view.target)
+            if (now.lives, now.owned) != (view.lives, view.target):
+                raise NotYet("the group has changed its mind about what this member holds")
+        return owned
+
+    def _commit(self, offsets: Mapping[Place, int]) -> Asking[None]:
+        """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
+        new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
+        if not new:
+            return
+        try:
+            yield Commit(new, self.held.life, self._questions.metadata)
+        except Refused as refused:
+            gone = (yield from self._deleted(new)) if refused.code in TOPIC_GONE else ()
+            if not gone:
+                raise
+            yield from self._lose_topics(new, gone)
+            self.held = Held(self.held.life, dict.fromkeys(place for place in self.held.places if place not in gone))
+            yield from self._commit({place: offset for place, offset in new.items() if place not in gone})
+        self._stored.update(new)
+
+    def _refuse_deleted(self, previous: Span, owned: tuple[Place, ...]) -> Asking[None]:
+        """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
+        mine = dict.fromkeys(owned)
+        gone = yield from self._deleted(place for place in previous.ranges if place not in mine)
+        if gone:
+            yield from self._lose_topics(previous.resting(), gone)
+
+    def _deleted(self, places: Iterable[Place]) -> Asking[tuple[Place, ...]]:
+        """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
+        suspects = tuple(places)
+        if not suspects:
+            return ()
+        topics: Topics = yield Existing(tuple(dict.fromkeys(place.topic for place in suspects)))
+        return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
+
+    def _lose_topics(self, read: Mapping[Place, int], gone: tuple[Place, ...]) -> Asking[None]:
+        topics = ", ".join(dict.fromkeys(f"{place.topic} (id {id_text(place.topic_id)})" for place in gone))
+        unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
+        yield from self._lose(f"topic {topics} was deleted or created again: not read were {unread}")
+
+    def _refuse_gaps(self, following: Plan) -> Asking[None]:
+        """Gaps are data loss. Those of a topic that was made again are the topic's: offsets are asked for by its name."""
+        if following.gaps:
+            gone = yield from self._deleted(gap.place for gap in following.gaps)
+            if gone:
+                yield from self._lose_topics({gap.place: gap.expected for gap in following.gaps}, gone)
+                raise NotYet(f"the group has not heard yet that topic {gone[0].topic} was deleted")
+            yield from self._lose("; ".join(map(str, following.gaps)))
+
+    def _lose(self, what: str) -> Asking[None]:
+        """DataLoss, or one line in the log where the options allow it."""
+        if self._fail_on_data_loss:
+            raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
+        yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
+
+
+def is_silent(seen: Seen, session_ms: int) -> bool:
+    """Whether the coordinator may have given this member up: it has accepted no heartbeat for as long as a session lasts."""
+    accepted_ms = seen.view.last_accepted_ms
+    return accepted_ms is None or seen.now_ms - accepted_ms > session_ms

@@ -1,0 +1,156 @@
+"""To which sink a consumer group belongs, as the metadata of its committed offsets says it.
+
+A committed offset says that the records below it are done, and that is true for one sink alone: a query with another table, or a
+plain consumer, that goes on from there moves the offset past records which the first sink never gets. So every commit of a query
+whose sink is known bears the sink's name, a query reads the whole group's offsets before it joins, and one whose sink is another
+is refused. This module knows the words and the rule; `batches` says when to ask. Why it is so: docs/decisions/0041.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.span import Place, Span
+
+MOST_METADATA_BYTES = 4096  # offset.metadata.max.bytes of a Kafka that was not told otherwise
+
+Sinks = tuple[str, ...]
+"""The names of everything that one query writes to, in order; () for a query whose sink is not known."""
+
+
+class AnotherSink(RuntimeError):
+    """The group belongs to another sink. The text names both, and says what to do."""
+
+
+class Announcement(NamedTuple):
+    """What the writers of a query say to its source.
+
+    sinks: the names of what they write to. adopt: the user says that the group is this query's from now on.
+    holds: a sink has records of this group already. back: where to go on instead of where the last span ended, by partition.
+    """
+
+    sinks: Sinks = ()
+    adopt: bool = False
+    holds: bool = False
+    back: Mapping[Place, int] = {}
+
+
+SILENCE = Announcement()
+"""No writer has said anything."""
+
+
+def metadata_of(sinks: Sinks) -> str:
+    """Return the metadata with which a query that writes to `sinks` commits its offsets; "" if its sink is not known."""
+    return _text(sinks) if sinks else ""
+
+
+def sinks_of(metadata: str) -> Sinks | None:
+    """Return the sinks that committed with this metadata; None if it is not ours, so that nothing is said of a sink."""
+    try:
+        told = json.loads(metadata)
+        sinks = told["sinks"] if isinstance(told, dict) else None
+    except (ValueError, KeyError, RecursionError):
+        return None
+    return tuple(sinks) if isinstance(sinks, list) and all(isinstance(name, str) for name in sinks) else None
+
+
+NOBODY_READ = json.dumps({"sinks": []}, separators=(",", ":"))
+"""The metadata of an offset that a query claimed and gave up again before it read anything: any sink may have it."""
+
+
+def refuse_other_sinks(mine: Sinks, stored: Mapping[Place, Stored]) -> None:
+    """Raise AnotherSink if an offset bears the name of another sink than `mine`.
+
+    stored: of every partition that the group may read.
+    """
+    for place, sinks in claims(stored).items():
+        if sinks != mine:
+            raise AnotherSink(_belongs(place, sinks, mine))
+
+
+def refuse_skipped_records(mine: Sinks, skipped: Mapping[Place, int]) -> None:
+    """Raise AnotherSink if there are such offsets: nothing says that the records below them are in `mine`."""
+    for place, offset in sorted(skipped.items()):
+        raise AnotherSink(
+            f"it has committed offsets ({place}: {offset}) that did not come from {said(mine)}: the records below them "
+            f"would never be there. Give this query a group of its own (kafka.group.id); or, if it is to begin at these "
+            f"offsets, stop all members of the group and start again, with the same checkpoint and delta.Writer(..., adopt=True)"
+        )
+
+
+def claims(stored: Mapping[Place, Stored]) -> dict[Place, Sinks]:
+    """Return the sinks whose names the offsets bear, by partition in order."""
+    return {place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))}
+
+
+def nameless(stored: Mapping[Place, Stored]) -> dict[Place, int]:
+    """Return the offsets of which nothing says which sink they came from, by partition in order."""
+    named = ((place, one.offset) for place, one in sorted(stored.items()) if sinks_of(one.metadata) is None)
+    return {place: offset for place, offset in named if offset is not None}
+
+
+def refuse_consumer(group_id: str, stored: Mapping[Place, Stored]) -> None:
+    """Raise AnotherSink where a consumer, whose records go nobody knows where, is in a group that belongs to a sink."""
+    for place, sinks in claims(stored).items():
+        raise AnotherSink(
+            f"group {group_id}: it belongs to the sink {said(sinks)}, as the committed offset of {place} says: what this consumer "
+            f"read and committed would never be there. Give the consumer a group of its own (group_id)"
+        )
+
+
+def said(sinks: Sinks) -> str:
+    """Return the sinks as a message names them."""
+    return " and ".join(sinks) or "a sink without a name (no writer of apportion has said which table it writes to)"
+
+
+def gone_back(previous: Span, back: Mapping[Place, int]) -> Span:
+    """Return `previous` as if it had ended at the offsets in `back`, where it has those partitions."""
+    moved = {place: (offset, offset) for place, offset in back.items() if place in previous.ranges}
+    return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
+
+
+def _belongs(place: Place, sinks: Sinks, mine: Sinks) -> str:
+    moved = (
+        "; or, if the table was moved, stop all members of the group and start again, with the same checkpoint and "
+        "delta.Writer(..., adopt=True)"
+        if mine
+        else ""
+    )
+    return (
+        f"it belongs to the sink {said(sinks)}, as the committed offset of {place} says, and this query writes to {said(mine)}: "
+        f"each of the two would get a part of the records. Give this query a group of its own (kafka.group.id){moved}"
+    )
+
+
+def left_out(batch: Span, told: Announcement) -> Sinks:
+    """Return those of the batch's sinks that were not given it, where it has offsets to read and several sinks.
+
+    A single writer has nothing to say of a batch of its own.
+    """
+    sinks = batch.sinks or ()
+    if len(sinks) < 2 or not any(start < to for start, to in batch.ranges.values()):
+        return ()
+    return tuple(sink for sink in sinks if sink not in told.sinks)
+
+
+def refuse_silent_writers(awaited: Sinks, told: Announcement) -> None:
+    """Raise AnotherSink where a sink that has to answer a question has not."""
+    missing = tuple(sink for sink in awaited if sink not in told.sinks)
+    if missing:
+        raise AnotherSink(
+            f"this query writes to {said(awaited)}, and a batch was not given to {said(missing)}: call every writer for every "
+            f"batch, empty ones too (none behind `if frame.isEmpty(): return`), and start again, with the same checkpoint: the "
+            f"group's offsets have not moved over what is missing, and it is written then. Or, if the query is to write to fewer "
+            f"tables, start it with delta.Writer(..., adopt=True)"
+        )
+
+
+def _text(sinks: Sinks) -> str:
+    text = json.dumps({"sinks": sinks}, separators=(",", ":"))
+    if len(text.encode()) > MOST_METADATA_BYTES:
+        raise AnotherSink(
+            f"the names of its sinks take {len(text.encode())} bytes, and the metadata of an offset has room for "
+            f"{MOST_METADATA_BYTES}: write to fewer tables, or to shorter paths"
+        )
+    return text

@@ -1,0 +1,1 @@
+"""A member of a classic group, as a machine."""

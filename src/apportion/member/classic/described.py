@@ -1,0 +1,62 @@
+"""A classic group as its coordinator describes it: who has what, and what nobody has.
+
+What a cooperative leader takes from one member it gives to nobody in that generation, and to the other in the next. So a group
+that is stable and has given away everything has nothing more in mind.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from apportion.errors import DecodeError
+from apportion.member.assignors.serde import given_of, subscription_of
+from apportion.member.consumer.machine import View
+from apportion.member.membership import Assignment, IdPartition, assignment, from_wire
+from apportion.topics import Topic
+from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.wire.messages.describe_groups import DescribedGroup
+
+STABLE = "Stable"
+
+
+class Parted(NamedTuple):
+    """given: by member id, of the topics that were asked about. withheld: partitions of those topics that nobody has."""
+
+    stable: bool
+    given: Mapping[str, Assignment]
+    withheld: Assignment
+
+
+def parted(group: DescribedGroup, topics: Mapping[str, Topic]) -> Parted:
+    """How these topics are parted among the group's members; a member whose assignment cannot be read has nothing."""
+    given = {member.member_id: _held(member.member_assignment, topics) for member in group.members}
+    all_of_them = assignment(IdPartition(topic.id, number) for topic in topics.values() for number in range(topic.partitions))
+    taken = dict.fromkeys(partition for held in given.values() for partition in held)
+    return Parted(group.group_state == STABLE, given, tuple(partition for partition in all_of_them if partition not in taken))
+
+
+def _held(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
+    try:
+        parts = given_of(blob).partitions
+    except DecodeError:
+        return ()
+    return assignment(IdPartition(topics[name].id, number) for name, numbers in parts if name in topics for number in numbers)
+
+
+def may_read(subscription: bytes | memoryview, topics: Collection[str]) -> bool:
+    """Return whether a member that sent this subscription may be given one of these topics; a subscription nobody can read may."""
+    try:
+        return any(topic in topics for topic in subscription_of(subscription).topics)
+    except DecodeError:
+        return True
+
+
+def has_its_share(view: View, group: ConsumerGroup | Parted) -> bool:
+    """Whether the member that is seen so holds what the newest target of the group gives it."""
+    if isinstance(group, Parted):
+        return group.stable and not group.withheld and group.given.get(view.member_id) == view.target
+    for member in group.members:
+        if member.member_id == view.member_id:
+            current = group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            target, given = from_wire(member.target_assignment.topic_partitions), from_wire(member.assignment.topic_partitions)
+            return current and target == given == view.target
+    return False

@@ -1,0 +1,148 @@
+"""Who a classic member is, what it knows of its generation, and the requests that say so."""
+
+from dataclasses import dataclass, field, replace
+
+from apportion.errors import Code, Refused
+from apportion.member.assignors.interface import Assignor, Given, Subscription, TopicParts, TopicShape
+from apportion.member.assignors.serde import subscription_blob
+from apportion.member.assignors.strategy import strategy
+from apportion.member.classic.leader import Heard, asked
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+PROTOCOL_TYPE = "consumer"
+NO_GENERATION = -1
+MORE_THAN_A_REBALANCE_MS = 5_000
+REASON_CHARS = 255  # of the reason for joining (KIP-800)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicSettings:
+    """Who the member is, and how patient.
+
+    assignors: in order of preference; for this member alone, as some have a memory.
+    rebalance_timeout_ms: how long the owner may take to let go before the coordinator goes on without the member.
+    poll_limit_ms: how long the owner may be silent before the member leaves on its own; None: for ever.
+    metadata_interval_ms: how often it looks whether its topics have changed.
+    wait_limit_ms: how long it asks again where only time can help: a coordinator that failed.
+    lets_go_first: it joins again only once its owner uses nothing that was taken from it, whoever else waits for the group.
+    """
+
+    group_id: str
+    assignors: tuple[Assignor, ...] = field(default_factory=strategy)
+    instance_id: str | None = None
+    rack_id: str | None = None
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    rebalance_timeout_ms: int = 300_000
+    poll_limit_ms: int | None = None
+    metadata_interval_ms: int = 300_000
+    request_timeout_ms: int = 5_000
+    backoff_ms: int = 100
+    backoff_limit_ms: int = 1_000
+    wait_limit_ms: int = 120_000
+    lets_go_first: bool = False
+
+    @property
+    def parked_ms(self) -> int:
+        """How long an answer may take that waits for all members: as long as the slowest may, and a little."""
+        return max(self.request_timeout_ms, self.rebalance_timeout_ms + MORE_THAN_A_REBALANCE_MS)
+
+    def assignor_or_none(self, name: str) -> Assignor | None:
+        """The member's assignor of that name."""
+        return next((assignor for assignor in self.assignors if assignor.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a member knows of the generation that it is in.
+
+    protocol: the name of the chosen assignor. topics: those that it watches. heard: what all members said, if this one leads.
+    plan: what it tells the coordinator to give; () unless it leads, None while that is not decided.
+    given: what it was given, while the topics are looked up. settled: it is known what the owner is to hold.
+    shapes: what a leader decided on; None until it has looked. withholds: as its plan does, or must have done.
+    """
+
+    number: int = NO_GENERATION
+    protocol: str = ""
+    topics: tuple[str, ...] = ()
+    heard: Heard | None = None
+    plan: tuple[SyncGroupRequestAssignment, ...] | None = ()
+    given: Given | None = None
+    settled: bool = False
+    shapes: dict[str, TopicShape] | None = None
+    withholds: bool = False
+
+
+def join_request(
+    mine: ClassicSettings,
+    member_id: str,
+    topics: tuple[str, ...],
+    owned: tuple[TopicParts, ...],
+    acquired: int,
+    reason: str | None,
+) -> JoinGroupRequest:
+    """Let me into the next generation. acquired: the generation in which `owned` was given; -1 for none. Refused as by `told`."""
+    said = Subscription(topics, None, owned, acquired, mine.rack_id, mine.instance_id)
+    return JoinGroupRequest(
+        group_id=mine.group_id,
+        session_timeout_ms=mine.session_timeout_ms,
+        rebalance_timeout_ms=mine.rebalance_timeout_ms,
+        member_id=member_id,
+        group_instance_id=mine.instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=tuple(
+            JoinGroupRequestProtocol(
+                name=assignor.name, metadata=subscription_blob(replace(said, user_data=told(assignor, topics)))
+            )
+            for assignor in mine.assignors
+        ),
+        reason=None if reason is None else reason[:REASON_CHARS],
+    )
+
+
+def told(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
+    """The assignor's user data. Refused if it fails, or gives what is no bytes."""
+    data = asked(assignor, lambda: assignor.user_data(topics))
+    if data is not None and not isinstance(data, bytes):
+        raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes")
+    return data
+
+
+def why_refused(mine: ClassicSettings, code: Code) -> str:
+    """What ended the membership, and where it can be mended."""
+    if code is Code.INVALID_SESSION_TIMEOUT:
+        limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
+        return f"{code.sentence} It was {mine.session_timeout_ms} ms; the range is the broker's {limits}."
+    if code is Code.INCONSISTENT_GROUP_PROTOCOL:
+        return f"{code.sentence} It offers {', '.join(assignor.name for assignor in mine.assignors)}."
+    return code.sentence
+
+
+def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) -> SyncGroupRequest:
+    """What is mine? From a leader with a plan also: this is for the others."""
+    assert generation.plan is not None
+    return SyncGroupRequest(
+        group_id=mine.group_id,
+        generation_id=generation.number,
+        member_id=member_id,
+        group_instance_id=mine.instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=generation.protocol,
+        assignments=generation.plan,
+    )
+
+
+def heartbeat_request(mine: ClassicSettings, member_id: str, generation: Generation) -> HeartbeatRequest:
+    """I live, and know of this generation."""
+    return HeartbeatRequest(
+        group_id=mine.group_id, generation_id=generation.number, member_id=member_id, group_instance_id=mine.instance_id
+    )
+
+
+def leave_request(mine: ClassicSettings, member_id: str) -> LeaveGroupRequest:
+    """I am gone."""
+    who = MemberIdentity(member_id=member_id, group_instance_id=mine.instance_id, reason="the consumer leaves")
+    return LeaveGroupRequest(group_id=mine.group_id, members=(who,))

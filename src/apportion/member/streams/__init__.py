@@ -1,0 +1,1 @@
+"""A member of a Kafka Streams group on the classic protocol."""

@@ -1,0 +1,240 @@
+"""The assignor named "stream": what a member of a Kafka Streams group tells, leads and hears, through the classic protocol.
+
+It turns the group's bytes into the words of `streams/` and back, and remembers what must be said again: the metadata version that
+the group speaks, what the process has of each task, and what was given last. `streams/metadata/probing.py` says which version that
+is, `streams/leader.py` who gets what.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.member.assignors.interface import Cluster, Farewell, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
+from apportion.streams.assignor.client_metadata import SUMS_SINCE, Consumer, host_or_none
+from apportion.streams.assignor.client_states import Policy
+from apportion.streams.leader import Lead, Plan, Share, lead
+from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
+from apportion.streams.metadata.probing import Spoken, take_up
+from apportion.streams.metadata.releases import Release, is_eager, known_release, spoken_version
+from apportion.streams.topology import Topology
+from apportion.topics import TopicPartition
+
+NAME = "stream"
+NEWEST_RELEASE = "4.3"
+
+ENDS = {
+    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: Farewell(
+        Code.UNKNOWN_TOPIC_OR_PARTITION, "source topics are missing, of {sources}: make them, and start again"
+    ),
+    AssignorError.ASSIGNMENT_ERROR: Farewell(Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"),
+    AssignorError.SHUTDOWN_REQUESTED: Farewell(Code.INVALID_REQUEST, "an instance has asked all to shut down"),
+}
+"""The errors of an assignment that end the member that hears them, and with what."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSettings:
+    """Who the process is, and how it takes part. By Kafka Streams' names and defaults where it has them.
+
+    process_id: 16 bytes, the same for all consumers of a process. endpoint: application.server. upgrade_from: upgrade.from.
+    release: what it speaks as; the newest unless it plays another. assignor: "highavailability" or "sticky".
+    """
+
+    topology: Topology
+    process_id: bytes
+    endpoint: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    upgrade_from: str | None = None
+    release: Release = field(default_factory=lambda: known_release(NEWEST_RELEASE))
+    assignor: str = "highavailability"
+    policy: Policy = field(default_factory=Policy)
+    probing_interval_ms: int = 600_000
+
+    def __post_init__(self) -> None:
+        spoken_version(self.release, self.upgrade_from)
+        if len(self.process_id) != 16:
+            raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")
+        host = host_or_none(self.endpoint)
+        if self.endpoint and (host is None or host.port > 65_535):
+            raise ValueError(f"application.server must be host:port, not {self.endpoint!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShare:
+    """The tasks of one consumer: active ones with the partitions that they read, standby ones with what the active one reads.
+
+    generation: of the group, in which they were given; -1: in none. used: the metadata version of that assignment. active_hosts,
+    standby_hosts: where queries for which source partitions are answered.
+    """
+
+    generation: int = -1
+    used: int = -1
+    active: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    standby: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    active_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    standby_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+
+
+class StreamsAssignor:
+    """One consumer's assignor; see the module.
+
+    wall_ms: the time of the step under way. offset_sums: what its process has, as told in the life `told_in` of the member.
+    """
+
+    name = NAME
+
+    def __init__(self, settings: StreamsSettings, life: Callable[[], int] = lambda: 0) -> None:
+        """life: says in which of its lives the member is."""
+        self.settings = settings
+        self._life = life
+        self.rebalances: tuple[Rebalance, ...] = (
+            (Rebalance.EAGER,) if is_eager(settings.release, settings.upgrade_from) else (Rebalance.COOPERATIVE, Rebalance.EAGER)
+        )
+        self.member_id = ""
+        self.wall_ms = 0
+        self.offset_sums: Mapping[TaskId, int] = {}
+        self.told_in = 0
+        self.used = spoken_version(settings.release, settings.upgrade_from)
+        self.error = AssignorError.NONE
+        self.tasks = TaskShare()
+        self.notes: list[str] = []
+        self._said = self.used
+        self._unique = 0
+        self._told_host = False  # it has joined again for its endpoint, which is still not known
+        self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
+
+    def ends(self) -> None:
+        """The membership is over: what was asked of the group is forgotten."""
+        self.error = AssignorError.NONE
+
+    # what a member says
+
+    def user_data(self, topics: tuple[str, ...]) -> bytes:
+        """What the process has, in the version that the group speaks as far as is known.
+
+        From version 8 on no two in a row are the same: who joined again with the same words would be given what it has.
+        """
+        settings = self.settings
+        self._unique = (self._unique + 129) % 256 - 128
+        self._said, self._leads_unfinished = self.used, False
+        supported = -1 if self.used < 3 else settings.release.metadata
+        return encode_subscription(
+            SubscriptionInfo(
+                used=self.used,
+                supported=supported,
+                process_id=settings.process_id,
+                endpoint=settings.endpoint,
+                offset_sums=self._sums(),
+                unique=self._unique,
+                error=self.error,
+                tags=settings.tags,
+            )
+        )
+
+    def _sums(self) -> Mapping[TaskId, int]:
+        """What the process has of tasks; of what ran in an earlier life of the member it has nothing that is known.
+
+        Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
+        """
+        may_say = self.settings.release.metadata >= SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
+        if may_say and self.told_in == self._life():
+            return self.offset_sums
+        return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
+
+    # what a leader does
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> Generator[Any, Any, dict[str, Given]]:
+        """What everybody gets. A member whose word cannot be read, or that reads other topics, gets nothing; a note says so."""
+        settings = self.settings
+        wanted = settings.topology.source_topics
+        said = {member: self._heard(member, subscription, wanted) for member, subscription in sorted(members.items())}
+        mine = Lead(
+            member=self.member_id,
+            topology=settings.topology,
+            release=settings.release,
+            assignor=settings.assignor,
+            policy=settings.policy,
+            probing_interval_ms=settings.probing_interval_ms,
+        )
+        exist = {name: shape.partitions for name, shape in cluster.items()}
+        plan: Plan = yield from lead(mine, exist, said, self.wall_ms)
+        self.notes += plan.notes
+        self._leads_unfinished = plan.unfinished
+        return {member: _given(share) for member, share in plan.shares.items()}
+
+    def _heard(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> Consumer:
+        """What one consumer says. wanted: what it has to read. Releases without cooperation do not read what it owns."""
+        release = self.settings.release
+        parts = subscription.owned if release.cooperative else ()
+        owned = tuple(TopicPartition(topic, number) for topic, numbers in parts for number in numbers)
+        missing = [topic for topic in wanted if topic not in subscription.topics] if subscription.topics != wanted else []
+        if missing:
+            self.notes.append(f"{member} gets nothing: it does not read {missing[0]}, as this topology does")
+        try:
+            info = decode_subscription(subscription.user_data or b"", latest=release.metadata)
+        except DecodeError as error:
+            self.notes.append(f"{member} gets nothing: {error}")
+            return Consumer(None, owned)
+        return Consumer(info, owned, fits=not missing)
+
+    # what a member hears
+
+    def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
+        """These are its tasks; or the group has to agree on another version first, or something is on its way to it.
+
+        A farewell if the leader says that there is no assignment; Refused if it says what cannot be.
+        """
+        if not given.user_data:
+            told = "the group hands out partitions and no tasks: it is none of Kafka Streams, but of ordinary consumers"
+            why = told if given.partitions else "the group's leader has no word for this member"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        try:
+            info = decode_assignment(given.user_data, latest=self.settings.release.metadata)
+        except DecodeError as error:
+            raise Refused(Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}") from error
+        if isinstance(info, FutureInfo):
+            why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.metadata}"
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        if info.error in ENDS:
+            code, why = ENDS[AssignorError(info.error)]
+            self.tasks = TaskShare()
+            return Farewell(code, why.format(sources=", ".join(self.settings.topology.external)))
+        release, heard = self.settings.release, Spoken(info.used, info.supported)
+        step = take_up(self._said, heard, release, self._leads_unfinished)
+        self.used = step.used
+        self.tasks = TaskShare(
+            generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts
+        )
+        if step.rejoins is not None:
+            return FollowUp(0, step.rejoins)
+        if self._is_missing(info):
+            return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
+        if info.next_rebalance_ms is None:
+            return None
+        why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
+        return FollowUp(info.next_rebalance_ms, why)
+
+    def _is_missing(self, info: AssignmentInfo) -> bool:
+        """Whether the group does not know where this process answers queries, and was not told so by this rebalance."""
+        host = host_or_none(self.settings.endpoint)
+        unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
+        asks, self._told_host = unknown and not self._told_host, unknown
+        return asks
+
+
+def _given(share: Share) -> Given:
+    return Given(by_topic(share.partitions), encode_assignment(share.info))
+
+
+def _active(parts: tuple[TopicParts, ...], info: AssignmentInfo) -> dict[TaskId, tuple[TopicPartition, ...]]:
+    """Which partitions each active task reads. Refused if there are not as many tasks as partitions."""
+    places = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
+    if len(places) != len(info.active):
+        why = f"{len(places)} partitions were given and {len(info.active)} tasks named: each partition has its task"
+        raise Refused(Code.INVALID_REQUEST, why)
+    active: dict[TaskId, tuple[TopicPartition, ...]] = {}
+    for task, place in zip(info.active, places, strict=True):
+        active[task] = (*active.get(task, ()), place)
+    return active

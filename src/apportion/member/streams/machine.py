@@ -1,0 +1,68 @@
+"""The member of a Kafka Streams group, as a Machine: a classic member whose assignor is "stream", and whose share are tasks.
+
+It has the classic member's events, actions and `View`, so whoever drives that one drives this one; in addition it is told what its
+process has of each task (`Progress`) and says which tasks it was given (`tasks`). The owner still adopts partitions: a task is the
+owner's from the moment at which it has adopted all of its partitions, and until it has let go of one of them.
+"""
+
+from dataclasses import replace
+
+from apportion.machine import Instant, Note
+from apportion.member.classic.machine import ClassicMember
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.machine import View
+from apportion.member.membership import Action, Event, Failed, JoinAgain, Left, Lost, Progress, ShutDown
+from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
+from apportion.streams.metadata.model import AssignorError
+
+SHUTDOWN_SINCE = 9
+"""The first metadata version in which a member can ask for a shutdown of all (KIP-671)."""
+
+
+class StreamsMember:
+    """One consumer of one process in one Streams group; see the module. ValueError if its settings do not go together."""
+
+    def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
+        """classic: all but its assignors, which are this member's own."""
+        self._assignor = StreamsAssignor(settings, lambda: self._member.view().lives)
+        self._member = ClassicMember(replace(classic, assignors=(self._assignor,), lets_go_first=True))
+        self.settings = self._member.settings
+
+    def view(self) -> View:
+        """What can be seen of the member now; its epoch is the generation, -1 without one."""
+        return self._member.view()
+
+    def tasks(self) -> TaskShare:
+        """The tasks that it was given last; none when it has lost its place."""
+        return self._assignor.tasks
+
+    @property
+    def used_version(self) -> int:
+        """The metadata version that it speaks when it joins next."""
+        return self._assignor.used
+
+    def wake_at(self) -> int | None:
+        """When the member next wants a Tick; None while it waits for others."""
+        return self._member.wake_at()
+
+    def step(self, event: Event, now: Instant) -> list[Action]:
+        """The actions that `event` causes, in order."""
+        assignor = self._assignor
+        match event:
+            case Progress(offset_sums, life):
+                assignor.offset_sums, assignor.told_in = offset_sums, life
+                return []
+            case ShutDown() if assignor.used < SHUTDOWN_SINCE:
+                why = f"the group speaks metadata version {assignor.used}, in which nobody can ask all instances to shut down"
+                return [Note("error", f"{why}; version {SHUTDOWN_SINCE} can")]
+            case ShutDown():
+                assignor.error = AssignorError.SHUTDOWN_REQUESTED
+                event = JoinAgain("this instance asks all to shut down")
+        assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
+        actions = self._member.step(event, now)
+        if any(isinstance(action, Lost | Left) for action in actions):
+            assignor.tasks = TaskShare()
+        if any(isinstance(action, Failed | Left) for action in actions):
+            assignor.ends()
+        notes, assignor.notes = assignor.notes, []
+        return [*(Note("warning", note) for note in notes), *actions]

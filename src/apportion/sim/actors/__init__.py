@@ -1,0 +1,1 @@
+"""Whoever takes part in a simulated history: broker, members, workers, admin."""

@@ -1,0 +1,45 @@
+"""A transactional store for rows of many writers: rows and fences change together, or not at all, and a stale fence aborts.
+
+Rows are ranges of offsets. The store itself says when a row comes a second time, or when one is left out.
+"""
+
+from collections.abc import Mapping
+
+from apportion.member.batch.span import Admission, Place, advance
+from apportion.sim.kernel.outcome import LawBroken
+
+
+class Sink:
+    """Everything that was written. fences: the next offset of each place. rows: of each place, the ranges in their order.
+
+    begins: where its queries begin to read every log; None: where the group's first offset for a place says.
+    """
+
+    def __init__(self, begins: int | None = None) -> None:
+        self.begins = begins
+        self.fences: dict[Place, int] = {}
+        self.rows: dict[Place, list[tuple[int, int]]] = {}
+        self.count = 0
+
+    def commit(self, seen: Mapping[Place, int], admitted: Mapping[Place, Admission], first: Mapping[Place, int]) -> bool:
+        """What was admitted by the fences in `seen` is in the store; False, and nothing is, if one of them has moved since.
+
+        first: where each place begins that has no rows yet, as the group's first offset for it says.
+        """
+        if any(self.fences.get(place) != seen.get(place) for place in admitted):
+            return False
+        for place, (lower, to, _) in admitted.items():
+            if lower < to:
+                self._write(place, lower, to, first.get(place))
+        self.fences = advance(self.fences, admitted)
+        return True
+
+    def _write(self, place: Place, lower: int, to: int, first: int | None) -> None:
+        ranges = self.rows.setdefault(place, [])
+        expected = ranges[-1][1] if ranges else lower if first is None else first
+        if lower < expected:
+            raise LawBroken("sink-once", f"rows [{lower}, {min(to, expected)}) of {place} are in the sink twice.")
+        if lower > expected:
+            raise LawBroken("sink-once", f"rows [{expected}, {lower}) of {place} are not in the sink.")
+        ranges.append((lower, to))
+        self.count += to - lower

@@ -1,0 +1,237 @@
+"""The laws of one group as its coordinator has it. A law gives one sentence for each violation, and none where it holds.
+
+They hold between any two steps, in every reachable state: while deleted topics are still held, while static members are away,
+before the first target. What needs more than one group at one moment is in `WATCHED_LAWS`: the simulator's watcher checks it.
+"""
+
+from collections.abc import Callable, Iterator
+
+from apportion.coord.consumer.beat import AWAY
+from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.state import UNSAID, IncrementalGroup
+from apportion.coord.consumer.units import PARTITION, SHIFT
+from apportion.topics import Topic, Topics
+
+Law = Callable[[IncrementalGroup, Topics], Iterator[str]]
+
+
+def one_holder(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """No unit is in two members' hands, be it in use or still to be given up."""
+    held: list[int] = []
+    for member in group.saved.members.values():
+        held += member.holds()
+    if len(frozenset(held)) == len(held):
+        return
+    first: dict[int, str] = {}
+    for member in group.saved.members.values():
+        for unit in member.holds():
+            if unit in first:
+                yield f"{_place(group, topics, unit)} is held by {first[unit]} and by {member.member_id}."
+            first[unit] = member.member_id
+
+
+def bounded_epochs(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """Nothing is at an epoch that has not been: assignment, members, what they were before, and what they were given."""
+    saved = group.saved
+    newest = saved.epoch
+    if saved.assignment_epoch > newest:
+        yield f"the assignment epoch {saved.assignment_epoch} is above the group's {newest}."
+    for member in saved.members.values():
+        epoch, name = member.epoch, member.member_id
+        if epoch > newest:
+            yield f"{name} is at epoch {epoch}, above the group's {newest}."
+        if epoch < 0 and epoch != AWAY:
+            yield f"{name} is at epoch {epoch}, which means nothing."
+        if member.previous_epoch > (newest if epoch == AWAY else epoch):
+            yield f"{name} is at epoch {epoch} and was at {member.previous_epoch} before."
+        given = member.assigned.epochs.tolist() + member.revoking.epochs.tolist()
+        if given and max(given) > max(epoch, 0):
+            yield f"{name} is at epoch {epoch} and has a partition that was given at {max(given)}."
+
+
+def legal_target(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """Where the targets are of the group's epoch, they give every subscribed partition once, to a live member that wants it.
+
+    topics: the snapshot that the targets were computed from.
+    """
+    saved = group.saved
+    if saved.assignment_epoch != saved.epoch:
+        return
+    subscribed: dict[str, Topic] = {}
+    sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}  # wishes -> topic number -> partitions
+    owner: dict[int, str] = {}
+    for name, member in saved.members.items():
+        wishes = member.said.subscribed_topic_names
+        sizes = sizes_of.get(wishes)
+        if sizes is None:
+            known = [topic for wish in wishes if (topic := topics.named(wish)) is not None]
+            subscribed.update((topic.name, topic) for topic in known)
+            sizes = sizes_of[wishes] = {saved.units.number_or_none(topic.id): topic.partitions for topic in known}
+        if member.target is None:
+            continue
+        if member.said is UNSAID:
+            yield f"the target names {name}, which is no member."
+        for unit in member.target.tolist():
+            if unit & PARTITION >= sizes.get(unit >> SHIFT, 0):
+                yield f"the target gives {_place(group, topics, unit)} to {name}, which does not subscribe to it."
+            elif unit in owner:
+                yield f"the target gives {_place(group, topics, unit)} to {owner[unit]} and to {name}."
+            else:
+                owner[unit] = name
+    if len(owner) == sum(topic.partitions for topic in subscribed.values()):
+        return
+    for topic in subscribed.values():
+        for partition in range(topic.partitions):
+            if saved.units.unit(topic.id, partition) not in owner:
+                yield f"the target gives {topic.name}-{partition} to nobody."
+
+
+def valid_member_epoch(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """A member at the epoch of the targets uses nothing that is not in its own; if it is STABLE, all of it."""
+    saved = group.saved
+    at = [member for member in saved.members.values() if member.epoch == saved.assignment_epoch]
+    if not at:
+        return
+    owner = _target_owners(group)
+    for member in at:
+        name, units = member.member_id, member.assigned.units.tolist()
+        for unit in units:
+            if owner.get(unit) != name:
+                yield (
+                    f"{name} is at the target's epoch {member.epoch} and uses {_place(group, topics, unit)}, "
+                    f"which the target gives to {owner.get(unit, 'nobody')}."
+                )
+        wanted = 0 if member.target is None else len(member.target)
+        if member.state is State.STABLE and len(units) < wanted:
+            yield f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of {wanted} partitions."
+
+
+def stable_is_settled(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """In a group that calls itself Stable every member is STABLE, at the group's epoch, and has its target and nothing else."""
+    if group.state_name() != "Stable":
+        return
+    for name, member in group.saved.members.items():
+        if member.state is not State.STABLE:
+            yield f"the group is Stable, but {name} is {member.state.name}."
+        if member.epoch != group.saved.epoch:
+            yield f"the group is Stable at epoch {group.saved.epoch}, but {name} is at {member.epoch}."
+        if len(member.revoking.units):
+            yield f"the group is Stable, but {name} still has to give up {len(member.revoking.units)} partitions."
+        target = [] if member.target is None else member.target.tolist()
+        if sorted(member.assigned.units.tolist()) != sorted(target):
+            yield f"the group is Stable, but what {name} uses is not its target."
+
+
+def holders_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """The table of holders says of every unit exactly what the members' holds say."""
+    saved = group.saved
+    ids = saved.units.ids
+    held = saved.holders.held(saved.units)
+    claimed = {(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.holds()}
+    if held == claimed:
+        return
+    for topic_id, partition in dict.fromkeys([*held, *claimed]):
+        table, members = held.get((topic_id, partition)), claimed.get((topic_id, partition))
+        if table != members:
+            place = _place(group, topics, saved.units.unit(topic_id, partition))
+            yield f"{place} is held by {members or 'nobody'}, but the table of holders says {table or 'nobody'}."
+
+
+def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+    """The counters beside the members equal a recount, and every member has spoken for itself."""
+    saved = group.saved
+    subscribers: dict[str, int] = {}
+    votes: dict[str, int] = {}
+    speakers: dict[str, int] = {}
+    classics = 0
+    settled_at: dict[int, int] = {}
+    instances: dict[str, str] = {}
+    for name, member in saved.members.items():
+        said = member.said
+        if said is UNSAID:
+            yield f"{name} is a member and never said anything."
+        if said.instance_id is not None:
+            instances[said.instance_id] = name
+        if said.server_assignor is not None:
+            votes[said.server_assignor] = votes.get(said.server_assignor, 0) + 1
+        if said.classic_member_metadata is not None:
+            classics += 1
+            for protocol in dict.fromkeys(spoken.name for spoken in said.classic_member_metadata.supported_protocols):
+                speakers[protocol] = speakers.get(protocol, 0) + 1
+        if member.state is State.STABLE:
+            settled_at[member.epoch] = settled_at.get(member.epoch, 0) + 1
+        for topic in said.subscribed_topic_names:
+            subscribers[topic] = subscribers.get(topic, 0) + 1
+    for what, kept, counted in (
+        ("subscribers", saved.subscribers, subscribers),
+        ("votes", saved.votes, votes),
+        ("speakers", saved.speakers, speakers),
+        ("classic members", saved.classics, classics),
+        ("settled members", saved.settled_at, settled_at),
+        ("instances", saved.instances, instances),
+    ):
+        if kept != counted:
+            yield f"the count of {what} is {kept}, and a recount gives {counted}."
+
+
+GROUP_LAWS: dict[str, Law] = {
+    "one-holder": one_holder,
+    "bounded-epochs": bounded_epochs,
+    "legal-target": legal_target,
+    "valid-member-epoch": valid_member_epoch,
+    "stable-is-settled": stable_is_settled,
+    "holders-agree": holders_agree,
+    "counts-agree": counts_agree,
+}
+"""The laws of one group at one moment, by name."""
+
+WATCHED_LAWS: dict[str, str] = {
+    "no-two-hands": "no partition is in two applications' hands at once",
+    "epochs-never-back": "no epoch goes back, neither those that an application has seen nor those of the coordinator",
+    "converges": "after the faults every member has its target within a bound",
+    "silent": "a group that has converged writes nothing and moves no epoch without a cause",
+    "commit-is-fenced": "a commit of a fenced or stale epoch is refused",
+    "offsets-never-back": "a committed offset never goes back without a reset",
+    "one-sink": "no record is committed past that the sink of its group has not got",
+    "ticket-once": "every ticket is spent at most once, and exactly once while its connection lives",
+    "sink-once": "the sink ends with every record once",
+    "all-is-read": "in the end the plain consumers have committed the end of every log, and nothing beyond it",
+    "spans-continue": "a query never goes back behind the end of its own last batch",
+    "replay-equals-live": "what is replayed from the log equals what is saved in the running coordinator",
+    "compacted-replay-equals-live": "the same of a log that a cleaner has passed over, wholly or in part",
+    "fenced-with-cause": "no member is fenced that kept to the protocol",
+    "gone-with-cause": "no member is dismissed that spoke in time",
+    "gone-in-time": "no member of a classic group at rest is silent for longer than its session",
+    "moves-with-cause": "a leader that shares out stickily takes no partition from a member that could keep it",
+    "subscribed-only": "nobody is given a partition of a topic that it does not subscribe to",
+    "no-defect": "no machine raises what it does not declare, and no member fails for good but for want of time",
+    "durable": "what was acknowledged outlives a crash",
+}
+"""The laws that the simulator's watcher checks itself, and what each says."""
+
+TLA: dict[str, str] = {
+    "TypeOK": "bounded-epochs, counts-agree",
+    "LegalTargetAssignment": "legal-target",
+    "NoDoubleClientAssignment": "one-holder, no-two-hands",
+    "ValidPartitionEpoch": "holders-agree",
+    "ValidStableGroupState": "stable-is-settled",
+    "ValidMemberEpoch": "valid-member-epoch",
+    "ValidReconcileState": "converges",  # first version only: a client that reconciles has something under way that will end it
+    "EventuallyConverges": "converges",
+    "ClientSideMemberEpochIsMonotonic": "epochs-never-back",
+    "GcSideMemberEpochIsMonotonic": "epochs-never-back",
+}
+"""Invariants and properties of Vanlightly's TLA+ sketch of KIP-848 (both versions), and the laws that stand for each."""
+
+
+def _place(group: IncrementalGroup, topics: Topics, unit: int) -> str:
+    """The unit as people call it; the id of its topic where that is gone."""
+    topic_id = group.saved.units.ids[unit >> SHIFT]
+    topic = topics.with_id(topic_id)
+    return f"{topic_id.hex() if topic is None else topic.name}-{unit & PARTITION}"
+
+
+def _target_owners(group: IncrementalGroup) -> dict[int, str]:
+    return {
+        unit: name for name, member in group.saved.members.items() if member.target is not None for unit in member.target.tolist()
+    }

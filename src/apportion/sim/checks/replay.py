@@ -1,0 +1,85 @@
+"""The law of the log: replaying it gives the running coordinator's saved state, also when a cleaner has passed over it.
+
+A second reader follows each log from where it stopped, so the whole log is read once; after a restart it begins anew.
+"""
+
+from collections.abc import Iterable
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.records import Record
+from apportion.coord.shard import Shard
+from apportion.node.coordinators import stored
+from apportion.node.partitions import Partition
+from apportion.sim.checks.saved import compacted, difference_or_none, overtaken, replayed, saved
+from apportion.sim.kernel.clock import World
+from apportion.sim.kernel.outcome import LawBroken
+from apportion.topics import Topics
+
+Shards = Iterable[tuple[Partition, Shard]]
+
+
+class Follower:
+    """A shard that knows nothing but the log, up to `next_offset`, and the records that it has read."""
+
+    __slots__ = ("live", "next_offset", "records", "shard")
+
+    def __init__(self, live: Shard) -> None:
+        self.live = live
+        self.shard = Shard(GroupSettings(), Topics())
+        self.records: list[Record] = []
+        self.next_offset = 0
+
+    def follow(self, partition: Partition) -> None:
+        """It has read the log to its end."""
+        if self.next_offset < partition.log.next_offset:
+            for record, offset in stored(partition, self.next_offset):
+                self.shard.replay(record, offset)
+                self.records.append(record)
+            self.next_offset = partition.log.next_offset
+
+
+class Replays:
+    """Followers of all logs. checked_at: the step of the last comparison."""
+
+    def __init__(self, world: World) -> None:
+        self.checked_at = 0
+        self._world = world
+        self._dice = world.dice("log cleaner")
+        self._followers: dict[int, Follower] = {}
+
+    def forget(self) -> None:
+        """The broker has begun anew."""
+        self._followers.clear()
+
+    def check(self, shards: Shards) -> None:
+        """Every shard has saved what its log says."""
+        self.checked_at = self._world.steps
+        for partition, shard in shards:
+            difference = difference_or_none(saved(shard.ledger), saved(self._follower(partition, shard).shard.ledger))
+            if difference is not None:
+                raise LawBroken("replay-equals-live", difference)
+
+    def check_compacted(self, shards: Shards) -> None:
+        """The same of a log of which some first part was cleaned: before it was read, or while."""
+        for partition, shard in shards:
+            records = self._follower(partition, shard).records
+            upto = self._dice.randint(0, len(records))
+            if self._dice.random() < 0.5:
+                left = compacted(records, upto, drops_tombstones=self._dice.random() < 0.5)
+            else:
+                left = overtaken(records, self._dice.randint(0, upto), upto)
+            try:
+                ledger = replayed(left)
+            except Exception as error:
+                raise LawBroken("compacted-replay-equals-live", f"the replay stops with {type(error).__name__}: {error}") from error
+            difference = difference_or_none(saved(shard.ledger), saved(ledger))
+            if difference is not None:
+                raise LawBroken("compacted-replay-equals-live", difference)
+
+    def _follower(self, partition: Partition, shard: Shard) -> Follower:
+        """The follower of that shard's log, which has read it to its end."""
+        follower = self._followers.get(partition.index)
+        if follower is None or follower.live is not shard:
+            follower = self._followers[partition.index] = Follower(shard)
+        follower.follow(partition)
+        return follower

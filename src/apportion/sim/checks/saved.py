@@ -1,0 +1,178 @@
+"""What a shard has saved, as one value to compare: live against replayed, and against what is left after a log cleaner.
+
+Nothing in the value depends on how a group numbered its topics, nor on the order in which anything came.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.config import GroupSettings
+from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.units import PARTITION, SHIFT, Grants
+from apportion.coord.records import Record
+from apportion.coord.replay import Ledger
+from apportion.coord.shard import Shard
+from apportion.topics import TopicId, Topics
+from apportion.wire.records.codec import encode_key
+from apportion.wire.records.groups import (
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataValue,
+    OffsetCommitValue,
+)
+
+Place = tuple[TopicId, int]
+
+
+class SavedMember(NamedTuple):
+    """One member. assigned, revoking: the epoch at which each partition was given. target: in the order in which it is given."""
+
+    said: ConsumerGroupMemberMetadataValue
+    epoch: int
+    previous_epoch: int
+    state: State
+    assigned: dict[Place, int]
+    revoking: dict[Place, int]
+    target: tuple[Place, ...] | None
+
+
+class SavedGroup(NamedTuple):
+    """One group, with what is counted beside its members: a counter that is 0 is not there."""
+
+    epoch: int
+    assignment_epoch: int
+    metadata_hash: int
+    members: dict[str, SavedMember]
+    instances: dict[str, str]
+    subscribers: dict[str, int]
+    votes: dict[str, int]
+    speakers: dict[str, int]
+    classics: int
+    settled_at: dict[int, int]
+    holders: dict[Place, str]
+
+
+class SavedShard(NamedTuple):
+    """One shard. offsets: by group, topic and partition."""
+
+    groups: dict[str, SavedGroup | GroupMetadataValue | None]
+    offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]]
+
+
+def saved(ledger: Ledger) -> SavedShard:
+    """All that is saved in `ledger`; it stays what it is when the ledger goes on."""
+    return SavedShard(
+        {group_id: _saved(group) for group_id, group in ledger.groups.items()},
+        {
+            group_id: {topic: dict(partitions) for topic, partitions in topics.items()}
+            for group_id, topics in ledger.offsets.items()
+        },
+    )
+
+
+def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
+    """The first thing that differs, in one sentence; None where nothing does."""
+    return None if live == replayed else _difference("", live, replayed)
+
+
+def replayed(records: Iterable[Record]) -> Ledger:
+    """What a shard knows that has read these records and nothing else."""
+    shard = Shard(GroupSettings(), Topics())
+    for offset, record in enumerate(records):
+        shard.replay(record, offset)
+    return shard.ledger
+
+
+def compacted(records: Sequence[Record], upto: int, drops_tombstones: bool) -> list[Record]:
+    """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of each key, the rest as it is.
+
+    drops_tombstones: they have stood long enough for the cleaner to take them too.
+    """
+    left = [records[index] for index in _last_of_each_key(records, upto)]
+    return [*(record for record in left if not (drops_tombstones and record.value is None)), *records[upto:]]
+
+
+def overtaken(records: Sequence[Record], read: int, upto: int) -> list[Record]:
+    """What a reader sees who had read `read` records when a cleaner came and cleaned the first `upto` (KAFKA-19862).
+
+    It may see what was given and never that it was taken back first; but tombstones stand longer than any reader needs.
+    """
+    left = [records[index] for index in _last_of_each_key(records, upto) if index >= read]
+    return [*records[:read], *left, *records[max(read, upto) :]]
+
+
+def _last_of_each_key(records: Sequence[Record], upto: int) -> list[int]:
+    return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
+
+
+def _saved(group: IncrementalGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
+    """What is saved of a group of either kind; of a classic one, the record itself."""
+    return group.saved if isinstance(group, ClassicGroup) else _group(group)
+
+
+def _group(group: IncrementalGroup) -> SavedGroup:
+    saved = group.saved
+    return SavedGroup(
+        saved.epoch,
+        saved.assignment_epoch,
+        saved.metadata_hash,
+        {member_id: _member(member, saved.units.ids) for member_id, member in saved.members.items()},
+        dict(saved.instances),
+        _counted(saved.subscribers),
+        _counted(saved.votes),
+        _counted(saved.speakers),
+        saved.classics,
+        _counted(saved.settled_at),
+        saved.holders.held(saved.units),
+    )
+
+
+def _member(member: Member, ids: list[TopicId]) -> SavedMember:
+    target = None if member.target is None else tuple((ids[unit >> SHIFT], unit & PARTITION) for unit in member.target.tolist())
+    return SavedMember(
+        member.said,
+        member.epoch,
+        member.previous_epoch,
+        member.state,
+        _given(member.assigned, ids),
+        _given(member.revoking, ids),
+        target,
+    )
+
+
+def _given(grants: Grants, ids: list[TopicId]) -> dict[Place, int]:
+    places = [(ids[unit >> SHIFT], unit & PARTITION) for unit in grants.units.tolist()]
+    return dict(zip(places, grants.epochs.tolist(), strict=True))
+
+
+def _counted(counts: dict[Any, int]) -> dict[Any, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def _difference(where: str, live: Any, replayed: Any) -> str:
+    """`live` and `replayed`, which stand at `where` and are not equal: the first that differs in them, by name."""
+    if isinstance(live, dict):
+        for name in sorted({**live, **replayed}):
+            if name not in replayed:
+                return f"{where}{_named(name)} is {_shown(live[name])} live and missing in the replay."
+            if name not in live:
+                return f"{where}{_named(name)} is {_shown(replayed[name])} in the replay and missing live."
+            if live[name] != replayed[name]:
+                return _difference(f"{where}{_named(name)}, ", live[name], replayed[name])
+    elif hasattr(live, "_fields"):
+        for field, ours, theirs in zip(live._fields, live, replayed, strict=True):
+            if ours != theirs:
+                return _difference(f"{where}{field} ", ours, theirs)
+    return f"{where.rstrip(', ')} is {_shown(live)} live and {_shown(replayed)} in the replay."
+
+
+def _named(name: Any) -> str:
+    """The key of a table as people say it: partitions by their topic's id."""
+    return f"{name[0].hex()}-{name[1]}" if isinstance(name, tuple) else str(name)
+
+
+def _shown(value: Any) -> str:
+    """A value as people read it: targets as a list of partitions."""
+    return f"[{', '.join(map(_named, value))}]" if type(value) is tuple else repr(value)

@@ -1,0 +1,1 @@
+"""Simulated time, network and scenarios: what every simulated history stands on."""

@@ -1,0 +1,1 @@
+"""Simulated upgrades of Kafka Streams applications."""

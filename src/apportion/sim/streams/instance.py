@@ -1,0 +1,78 @@
+"""One instance of a Kafka Streams application: stream threads in one process, and the state that they keep on one disk."""
+
+from typing import TYPE_CHECKING
+
+from apportion.streams.metadata.model import TaskId
+from apportion.streams.metadata.releases import LEAVES_ON_CLOSE
+from apportion.streams.metadata.upgrades import Bounce
+
+if TYPE_CHECKING:
+    from apportion.sim.streams.thread import StreamThread
+
+
+class Instance:
+    """One instance. `now_as` is what its process runs as, `next_as` what its next one will.
+
+    disk, state: of each task that it has a store of: the offset in the changelog up to which the store goes, as the next process
+    will find it and as this one has it. died_of: why its member could not go on; "" while it can. It stays dead then, until
+    somebody starts it again.
+    """
+
+    def __init__(self, name: str, first: Bounce) -> None:
+        self.name = name
+        self.now_as = self.next_as = first
+        self.threads: list[StreamThread] = []
+        self.disk: dict[TaskId, int] = {}
+        self.state: dict[TaskId, int] = {}
+        self.died_of = ""
+        self._closes = False
+
+    @property
+    def is_up(self) -> bool:
+        """Its process lives, with one thread at least."""
+        return any(each.is_up for each in self.threads)
+
+    @property
+    def is_closing(self) -> bool:
+        """It is being closed, and its last thread has not ended yet: so long its next process cannot begin."""
+        return self._closes and self.is_up
+
+    @property
+    def version(self) -> int:
+        """The newest metadata version that an assignment of its threads is in; -1 without one."""
+        return max((each.share.used for each in self.threads if each.is_up), default=-1)
+
+    @property
+    def active(self) -> int:
+        """How many tasks it runs."""
+        return sum(len(each.active) for each in self.threads)
+
+    @property
+    def leaves_on_close(self) -> bool:
+        """It tells the group when it is closed, as only the oldest releases do."""
+        return self.now_as.release.name in LEAVES_ON_CLOSE
+
+    def begin(self) -> None:
+        """A new process lives, with what the disk has."""
+        self.now_as, self.died_of, self.state = self.next_as, "", dict(self.disk)
+        self._closes = False
+
+    def close(self, next_as: Bounce) -> None:
+        """All its threads are being closed, and its next process runs as that."""
+        self.next_as, self._closes = next_as, True
+        for each in self.threads:
+            each.hear(each.life, each.close)
+
+    def saves(self) -> None:
+        """The disk has the whole state."""
+        self.disk = dict(self.state)
+
+    def known_by(self, thread: "StreamThread") -> dict[TaskId, int]:
+        """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of those of nobody.
+
+        A task that another one was given since it last asked to join is nobody's here: that one has not spoken of it yet.
+        """
+        up = [each for each in self.threads if each.is_up]
+        others = {task for each in up if each is not thread for task in each.opened if task in each.said}
+        mine = self.state if thread is up[0] else thread.opened
+        return {task: self.state[task] for task in mine if task in self.state and task not in others}

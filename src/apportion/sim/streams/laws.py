@@ -1,0 +1,114 @@
+"""The laws of a Streams group as its coordinator and its instances have it: a sentence for each violation, none where it holds.
+
+Those of MOVING hold between any two steps, those of AT_REST once a group has settled, and only if the bounces are the right ones.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from apportion.sim.streams.thread import StreamThread
+from apportion.streams.assignor.client_states import Policy
+from apportion.streams.metadata.model import TaskId
+from apportion.streams.metadata.releases import SPOKEN_AS
+
+
+class Group(NamedTuple):
+    """What a law looks at. threads: all that live, of all instances. members: ids of those whom the coordinator takes for members.
+
+    tasks: all that there are.
+    """
+
+    threads: Sequence[StreamThread]
+    members: Mapping[str, object]
+    tasks: Sequence[TaskId]
+    policy: Policy
+
+
+Law = Callable[[Group], Iterator[str]]
+
+
+def one_active(group: Group) -> Iterator[str]:
+    """No task is active in two threads at once, both of which are members. Who was dismissed may not know it yet."""
+    runs: dict[TaskId, str] = {}
+    for each in group.threads:
+        view = each.member.view()
+        if view.member_id not in group.members or each.active_in != view.lives:
+            continue
+        for task in each.active:
+            if task in runs:
+                yield f"task {task} is active in {runs[task]} and in {each.name}."
+            runs[task] = each.name
+
+
+def one_role(group: Group) -> Iterator[str]:
+    """No plan gave a process a task twice: neither as active and as standby, nor to two of its threads.
+
+    Who was answered in an older version than it spoke may not have been read: to the leader it is of no process that is known, and
+    this law takes it for a process of its own, also where the leader could read it.
+    """
+    given: dict[tuple[str, int, TaskId], str] = {}
+    for each in group.threads:
+        is_read = each.spoke.get(each.share.generation, 0) <= each.share.used
+        process = each.home.name if is_read else each.name
+        for role, tasks in (("active", each.share.active), ("standby", each.share.standby)):
+            for task in tasks:
+                place = (process, each.share.generation, task)
+                if place in given:
+                    yield f"{process} was given task {task} twice: {given[place]}, and as {role} in {each.name}."
+                given[place] = f"as {role} in {each.name}"
+
+
+def all_owned(group: Group) -> Iterator[str]:
+    """Every task is active in exactly one thread."""
+    owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
+    for each in group.threads:
+        for task in each.active:
+            owners.setdefault(task, []).append(each.name)
+    for task, names in owners.items():
+        if len(names) != 1:
+            yield f"task {task} is active in {' and in '.join(names) or 'no thread'}."
+
+
+def one_version(group: Group) -> Iterator[str]:
+    """Everybody works by an assignment in the newest version that all may speak."""
+    expected = min((may_speak(each) for each in group.threads), default=0)
+    for each in group.threads:
+        if each.share.used != expected:
+            yield f"{each.name} works by an assignment in metadata version {each.share.used}; all may speak {expected}."
+
+
+def few_warmups(group: Group) -> Iterator[str]:
+    """Beside the standbys that each task shall have there are no more copies than may warm up.
+
+    Looked at where all work by one plan. A task that is given to nobody is changing hands: its heir has it as a standby meanwhile.
+    """
+    if len({each.share.generation for each in group.threads}) > 1:
+        return
+    copies = dict.fromkeys((task for each in group.threads for task in each.share.active), 0)
+    for each in group.threads:
+        for task in each.share.standby:
+            if task in copies:
+                copies[task] += 1
+    beyond = sum(max(0, count - group.policy.standbys) for count in copies.values())
+    if beyond > group.policy.max_warmups:
+        yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmups} may."
+
+
+MOVING: dict[str, Law] = {"one-active": one_active, "one-role": one_role, "few-warmups": few_warmups}
+AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version}
+STREAMS_LAWS = {
+    "one-active": "no task is active in two threads that are members",
+    "one-role": "no process is given a task twice by one plan: neither as active and as standby, nor for two of its threads",
+    "leader-triggers": "by KIP-268 the leader alone joins again because all understand a newer version",
+    "all-owned": "in a group at rest every task is active in exactly one thread",
+    "one-version": "in a group at rest all work by assignments in the newest version that all may speak",
+    "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
+    "always-served": "where nothing else befalls a group, no task is without an owner for longer than a bounce or a death takes",
+}
+"""What is watched of Streams groups, beside the laws of every classic group."""
+
+
+def may_speak(thread: StreamThread) -> int:
+    """The newest metadata version that its process may speak, by its release and its `upgrade.from`."""
+    release, upgrade_from = thread.home.now_as
+    return min(release.metadata, SPOKEN_AS.get(upgrade_from or "", release.metadata))

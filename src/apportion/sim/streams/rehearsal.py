@@ -1,0 +1,361 @@
+"""The rehearsal of an upgrade: a Streams application is bounced, instance by instance, in a world of its own, and what happened.
+
+Members, coordinator and log are the real ones. Nothing befalls the world but the bounces, and what `crash_at` wants, or the faults
+that somebody gives it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import NamedTuple
+
+from apportion.sim.faults import befall
+from apportion.sim.kernel.clock import World
+from apportion.sim.kernel.outcome import Broken, LawBroken
+from apportion.sim.kernel.scenario import CLASSIC, Fault, Scenario, draw_faults
+from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.play import place_of
+from apportion.sim.streams.cluster import Point, StreamsStage
+from apportion.sim.streams.instance import Instance
+from apportion.streams.assignor.client_states import Policy
+from apportion.streams.metadata.releases import RELEASES, known_release
+from apportion.streams.metadata.upgrades import Bounce, Upgrade, forced, upgrade
+
+SLICE_US = 250_000  # how often it is asked whether the group is at rest
+RESTS_MS = 4_000  # a group that has been at rest for so long has settled: everybody's heartbeat has been answered since
+LEADERS = ("first", "middle", "last")
+VICTIMS = ("instance", "leader", "broker")
+EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000  # session.timeout.ms of consumers before 3.0, and since
+REBALANCE_MS = 60_000
+AGREE_MS = 5_000
+ACCEPTABLE_LAG = 100  # acceptable.recovery.lag, in a world in which a store grows by ten records a second
+
+
+class RehearsalRefused(ValueError):
+    """An upgrade that cannot be played; the text is one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What is played. Values that cannot be are refused (RehearsalRefused).
+
+    threads: num.stream.threads. leader: when the group's leader is bounced: "first", "middle", "last", or as the N-th; who leads is
+    asked when a bounce begins. crash_at: at that step, counted through all bounces, `victim` dies while the step's instance is
+    away. bounces: so many, right or wrong; None: as many as are needed. away_ms: how long an instance needs to come back.
+    session_ms: None: as the releases' consumers have it. probing_ms: probing.rebalance.interval.ms.
+    """
+
+    from_: str
+    to: str
+    instances: int = 6
+    partitions: int = 6
+    standbys: int = 0
+    threads: int = 1
+    leader: str | int = "last"
+    crash_at: int | None = None
+    victim: str = "instance"
+    bounces: int | None = None
+    seed: int = 0
+    away_ms: int = 3_000
+    session_ms: int | None = None
+    probing_ms: int = 600_000
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            steps = self.instances * len(self.upgrade.bounces)
+        except ValueError as error:
+            raise RehearsalRefused(str(error)) from error
+        for name, value, least, most in (
+            ("instances", self.instances, 1, 100),
+            ("partitions", self.partitions, 1, 1_000),
+            ("standbys", self.standbys, 0, 100),
+            ("threads", self.threads, 1, 10),
+            ("crash_at", 1 if self.crash_at is None else self.crash_at, 1, steps),
+            ("leader", 1 if self.leader in LEADERS else self.leader, 1, self.instances),
+            ("away_ms", self.away_ms, 1, 600_000),
+            ("probing_ms", self.probing_ms, 1_000, 86_400_000),
+            ("session_ms", 6_000 if self.session_ms is None else self.session_ms, 2_000, 1_800_000),
+        ):
+            if not isinstance(value, int) or not least <= value <= most:
+                raise RehearsalRefused(f"{name} must be a number from {least} to {most}, not {value!r}")
+        if self.victim not in VICTIMS:
+            raise RehearsalRefused(f"there is no victim {self.victim!r}; there are {', '.join(VICTIMS)}")
+        if self.crash_at is not None and self.instances == 1 and self.victim != "broker":
+            raise RehearsalRefused("with one instance, which is away, there is nobody else to die; but victim broker can")
+
+    def with_crash(self, step: int, victim: str) -> "Rehearsal":
+        """The same, but for a death at that step."""
+        return replace(self, crash_at=step, victim=victim)
+
+    @property
+    def upgrade(self) -> Upgrade:
+        """The bounces that are played. ValueError if there is no way."""
+        return upgrade(self.from_, self.to) if self.bounces is None else forced(self.from_, self.to, self.bounces)
+
+    @property
+    def scenario(self) -> Scenario:
+        """The world in which it is played. Members beat often enough for their session, as the clients' guide has it."""
+        session = self.session_ms or min(session_ms(self.from_), session_ms(self.to))
+        return Scenario(
+            seed=self.seed,
+            workers=self.instances * self.threads,
+            readers=0,
+            topics=1,
+            partitions=self.partitions,
+            duration_ms=max([1_000, *(fault.at_ms for fault in self.faults)]),
+            session_ms=session,
+            heartbeat_ms=min(3_000, session // 3),
+            rebalance_ms=REBALANCE_MS,
+            protocol=CLASSIC,
+            faults=self.faults,
+        )
+
+    @property
+    def bound_ms(self) -> int:
+        """How long the group may need to settle after a step: who died is found out after a session, then all join again, twice."""
+        return 3 * self.scenario.session_ms + 2 * self.away_ms + 60_000
+
+    @property
+    def served_ms(self) -> int:
+        """How long a task may be active nowhere while nothing but this befalls the group.
+
+        Its instance is away, is missed after a session, and all have to agree; whoever dies meanwhile costs as much again.
+        """
+        disturbed = 1 if self.crash_at is None else 2
+        return disturbed * (self.scenario.session_ms + self.away_ms + AGREE_MS)
+
+
+class Step(NamedTuple):
+    """One step, once the group has settled.
+
+    at_ms: when it began. version: in which all work then. led: the instance led the group before. moved: tasks that another
+    instance owns than before. stopped: tasks that were active nowhere for a while; unowned_ms: for how long at the longest.
+    crashed: who died on the way, "" if nobody. died: instances that cannot be members, with their reasons.
+    """
+
+    number: int
+    instance: str
+    runs_as: Bounce
+    led: bool
+    at_ms: int
+    took_ms: int
+    version: int
+    rebalances: int
+    moved: int
+    stopped: int
+    unowned_ms: int
+    crashed: str
+    died: dict[str, str]
+
+
+class Rehearsed(NamedTuple):
+    """What came of it. version_before: of the group's metadata at the beginning. broken: the law that broke, and ended it."""
+
+    rehearsal: Rehearsal
+    version_before: int
+    steps: tuple[Step, ...]
+    points: tuple[Point, ...]
+    longest_unowned_ms: int
+    simulated_ms: int
+    world_steps: int
+    digest: str
+    broken: Broken | None
+
+    @property
+    def died(self) -> dict[str, str]:
+        """Every instance that could not be a member at some time, and why."""
+        return {name: why for step in self.steps for name, why in step.died.items()}
+
+    @property
+    def held(self) -> bool:
+        """True where every law held and nobody died that was not killed."""
+        return self.broken is None and not self.died
+
+    @property
+    def final_version(self) -> int:
+        """The metadata version in the end."""
+        return self.steps[-1].version if self.steps else self.version_before
+
+
+FAULTS = (
+    *("broker-crash", "broker-pause", "disk-refuses", "crash", "restart", "roll", "pause", "slow"),
+    *("cut", "half-open-up", "half-open-down", "lost-reply", "clock-jump"),
+)
+"""Faults that may befall the world of a rehearsal: those that leave its topics and its topology as they are."""
+UPGRADES = (
+    *(("0.10.0", "1.1"), ("1.1", "2.0"), ("2.0", "post-2.0"), ("2.0", "2.3"), ("2.3", "3.9"), ("1.1", "4.0"), ("2.4", "4.3")),
+    *(("4.3", "future"), ("future", "4.3"), ("4.0", "2.3"), ("3.9", "1.1"), ("2.3", "1.1"), ("post-2.0", "2.0")),
+)
+
+
+def drawn(seed: int, kinds: Sequence[str] = FAULTS, threads: int = 1) -> Rehearsal:
+    """The upgrade of that seed, in a world with faults of these kinds, each of which befalls a thread or the broker."""
+    dice = Random(f"{seed} rehearsal")
+    from_, to = dice.choice(UPGRADES)
+    plain = Rehearsal(
+        from_=from_,
+        to=to,
+        instances=dice.randint(2, 5),
+        partitions=dice.randint(1, 6),
+        standbys=dice.choice((0, 0, 1, 2)),
+        threads=threads,
+        leader=dice.choice(LEADERS),
+        seed=seed,
+        away_ms=dice.choice((500, 3_000, 15_000)),
+        session_ms=dice.choice((4_000, 6_000, 10_000)),
+        probing_ms=dice.choice((20_000, 600_000)),
+    )
+    steps = plain.instances * len(plain.upgrade.bounces)
+    world = replace(plain.scenario, duration_ms=steps * (plain.away_ms + plain.scenario.session_ms))
+    return replace(plain, faults=draw_faults(world, tuple(kinds)))
+
+
+def session_ms(release: str) -> int:
+    """The session timeout of that release's consumers."""
+    names = list(RELEASES)
+    return SESSION_MS if names.index(known_release(release).name) >= names.index("3.0") else EARLY_SESSION_MS
+
+
+def rehearse(
+    rehearsal: Rehearsal, chronicle: Chronicle | None = None, told: Callable[[Step], None] = lambda step: None
+) -> Rehearsed:
+    """What becomes of that upgrade. told: hears of each step when it has ended."""
+    world = World(rehearsal.scenario, chronicle)
+    policy = Policy(standbys=rehearsal.standbys, acceptable_lag=ACCEPTABLE_LAG)
+    first = Bounce(known_release(rehearsal.from_))
+    instances = [Instance(f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
+    stage = StreamsStage(world, instances, policy, rehearsal.probing_ms)
+    player = _Player(rehearsal, stage, told)
+    broken = None
+    try:
+        player.play()
+    except LawBroken as law:
+        broken = Broken(law.law, world.now_ms, law.why)
+    except Exception as error:
+        broken = Broken("no-defect", world.now_ms, f"{type(error).__name__}: {error} ({place_of(error)})")
+    if broken is not None:
+        world.say("world", f"law broken: {broken}")
+    return Rehearsed(
+        rehearsal=rehearsal,
+        version_before=player.version_before,
+        steps=tuple(player.steps),
+        points=tuple(stage.points),
+        longest_unowned_ms=stage.longest_gap_ms(),
+        simulated_ms=world.now_ms,
+        world_steps=world.steps,
+        digest=world.digest(),
+        broken=broken,
+    )
+
+
+class _Player:
+    """Plays one rehearsal, step by step."""
+
+    def __init__(self, rehearsal: Rehearsal, stage: StreamsStage, told: Callable[[Step], None]) -> None:
+        self.rehearsal, self.stage, self.told = rehearsal, stage, told
+        self.world = stage.world
+        self.steps: list[Step] = []
+        self.version_before = -1
+
+    def play(self) -> None:
+        """Every instance has been bounced as often as it must be, and the group has settled."""
+        self.stage.opens()
+        self._settle()
+        self.version_before = self.stage.version()
+        for fault in self.rehearsal.faults:
+            self.world.after(fault.at_ms * 1_000, befall, self.stage, fault)
+        for bounce in self.rehearsal.upgrade.bounces:
+            for instance in self._order():
+                self._step(instance, bounce)
+        if self.rehearsal.faults:
+            self.stage.calm_down()
+            self._settle()
+            self.stage.check_alive()
+        self.stage.watch.crashing()
+
+    def _order(self) -> Sequence[Instance]:
+        """The instances in order of name, but for the one that leads now, which comes when it shall."""
+        leader = self.stage.leader_or_none()
+        others = [each for each in self.stage.instances if each is not leader]
+        if leader is not None:
+            wanted = self.rehearsal.leader
+            places = {"first": 0, "middle": len(others) // 2, "last": len(others)}
+            others.insert(places[wanted] if isinstance(wanted, str) else wanted - 1, leader)
+        return others
+
+    def _step(self, instance: Instance, bounce: Bounce) -> None:
+        """The instance has come back as `bounce` says, and the group has settled."""
+        stage, world = self.stage, self.world
+        number, at_ms, led = len(self.steps) + 1, world.now_ms, instance is stage.leader_or_none()
+        rebalances, known, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
+        world.say("world", f"step {number}: {instance.name} comes back as {bounce}")
+        instance.close(bounce)
+        for thread in instance.threads:
+            stage.begins_again(thread, self.rehearsal.away_ms)
+        crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
+        rests_since_ms = self._passes() if self.rehearsal.faults else self._settle()
+        after, gaps = stage.owners(), stage.gaps[known:]
+        step = Step(
+            number=number,
+            instance=instance.name,
+            runs_as=bounce,
+            led=led,
+            at_ms=at_ms,
+            took_ms=rests_since_ms - at_ms,
+            version=stage.version(),
+            rebalances=stage.watch.history.rebalances - rebalances,
+            moved=sum(before.get(task) != name for task, name in after.items()),
+            stopped=len({task for task, _ in gaps}),
+            unowned_ms=max([0, *(gap_ms for _, gap_ms in gaps)]),
+            crashed=crashed,
+            died=stage.died(),
+        )
+        self.steps.append(step)
+        self.told(step)
+        self._check_served(step)
+
+    def _check_served(self, step: Step) -> None:
+        """No task was active nowhere for too long, if it was nobody's mistake."""
+        rehearsal = self.rehearsal
+        if not step.died and not rehearsal.faults and step.unowned_ms > rehearsal.served_ms:
+            why = f"in step {step.number} a task was active nowhere for {step.unowned_ms} ms; {rehearsal.served_ms} are allowed."
+            raise LawBroken("always-served", why)
+
+    def _crash(self, bounced: Instance) -> str:
+        """While that instance is away another dies without a word, or the broker does; it comes back after the same time."""
+        stage, away_ms = self.stage, self.rehearsal.away_ms
+        self.world.run(self.world.now_us + away_ms * 500)
+        if self.rehearsal.victim == "broker":
+            stage.crash_broker(None, True)
+            self.world.after(away_ms * 1_000, stage.start_broker)
+            return "broker"
+        live = [each for each in stage.instances if each is not bounced and each.is_up]
+        leader = stage.leader_or_none()
+        if not live:
+            return ""
+        victim = leader if self.rehearsal.victim == "leader" and leader in live else live[0]
+        assert victim is not None
+        for thread in victim.threads:
+            thread.die(says_goodbye=False)
+            stage.begins_again(thread, away_ms)
+        return victim.name
+
+    def _passes(self) -> int:
+        """While there are faults nobody waits for rest for long."""
+        self.world.run(self.world.now_us + (self.rehearsal.away_ms + self.rehearsal.scenario.session_ms) * 1_000)
+        return self.world.now_ms
+
+    def _settle(self) -> int:
+        """The group has been at rest for a while, and is as it shall be; since when. Raises LawBroken where that takes too long."""
+        world, stage = self.world, self.stage
+        until_ms = world.now_ms + self.rehearsal.bound_ms
+        since_ms: int | None = None
+        while since_ms is None or world.now_ms - since_ms < RESTS_MS:
+            if since_ms is None and world.now_ms >= until_ms:
+                raise LawBroken("converges", f"the group has not settled within {self.rehearsal.bound_ms} ms.")
+            world.run(world.now_us + SLICE_US)
+            here = all(each.is_up or each.home.died_of for each in stage.threads)
+            since_ms = (since_ms or world.now_ms) if here and stage.is_at_rest() else None
+        stage.check_rest()
+        return since_ms

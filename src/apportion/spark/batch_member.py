@@ -1,0 +1,337 @@
+"""The main thread's side of a membership: the questions of `member.batches` put to the cluster, and the patience for answers.
+
+The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for the next batch only after it
+has committed the last one, so a span that comes back as `previous` is in the sink, which is what the rule builds on. Nothing here
+reads a record or decides what is read.
+"""
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+from apportion.client.cluster import Cluster, places_of
+from apportion.client.connection import Disconnected
+from apportion.client.routing import Patience
+from apportion.client.session import Session
+from apportion.drive.clocks import now
+from apportion.errors import Code, Refused
+from apportion.machine import Note
+from apportion.member.batch.offsets import Stored
+from apportion.member.batch.plan import EARLIEST, LATEST
+from apportion.member.batch.queries import (
+    Adopt,
+    Announced,
+    Ask,
+    Asking,
+    Commit,
+    Committed,
+    Ends,
+    Existing,
+    Join,
+    Leave,
+    Look,
+    Members,
+    Named,
+    NotYet,
+    Seen,
+    SessionLimit,
+    Share,
+    Starts,
+    Subscribed,
+)
+from apportion.member.batch.rule import Batches, MembershipFailed, ShareAwaited
+from apportion.member.batch.sinks import SILENCE, Announcement, AnotherSink
+from apportion.member.batch.span import Place, Span
+from apportion.member.classic.described import Parted, may_read, parted
+from apportion.member.consumer.machine import View
+from apportion.readable import readable
+from apportion.spark import handover
+from apportion.spark.options import SourceOptions
+from apportion.topics import Topic
+from apportion.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+FIRST_ANSWER_LIMIT_S = 60.0
+FIRST_PLACE_WAIT_S = 3.0  # a new query waits so long for its place: else Spark would begin with an empty batch
+STANDSTILL_LIMIT_S = 120.0
+CALL_MS = 5_000
+GOODBYE_MS = 3_000
+IDLE_WAIT_MS = 100
+RETRY_WAIT_MS = 500
+NO_BROKER = "; see that a broker listens there and can be reached from this host, or give another kafka.bootstrap.servers"
+GONE = "Dead"  # how a group is described that is no classic one, or none at all
+T = TypeVar("T")
+
+log = logging.getLogger("apportion.spark")
+
+
+class Owner:
+    """A member of the group that reads in spans."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        """The member joins on a thread of its own, once the group is known to be this query's."""
+        self.options = options
+        self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
+        self.session = self._new_session()
+        self.batches = Batches(
+            options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
+        )
+        self._caps: dict[Place, int] | None = None
+        self._failing_s: float | None = None  # since when nothing can be planned
+        self._began_s = self._answered_s = monotonic()
+        self._said = ""
+        self._has_joined = False
+        self._has_heard = True  # something that writers have said may lie about
+        self._told_of_last = SILENCE
+
+    def _new_session(self) -> Session:
+        return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
+
+    def close(self, timeout_ms: int = GOODBYE_MS) -> None:
+        """The member has left the group, or the time is over."""
+        if self._has_joined:
+            self.session.leave(timeout_ms)
+        self.cluster.close()
+
+    def touch(self) -> None:
+        """Spark is alive and came back: the membership goes on."""
+        if self._has_joined:
+            self.session.touch()
+
+    def stop_at_present_ends(self) -> None:
+        """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
+        patience = Patience(int(STANDSTILL_LIMIT_S * 1000))
+        while True:
+            try:
+                topics = self._subscribed()
+                places = [place for topic in topics.values() for place in places_of(topic)]
+                self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
+                return
+            except (Refused, Disconnected) as error:
+                patience.pause(MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"))
+
+    def next_span(self, previous: Span, limit: int | None) -> Span:
+        """The span after `previous`; `previous` itself when nothing is new, or nothing can be said now.
+
+        With `stop_at_present_ends` an unchanged span means that all is read, so it is not returned before that is certain.
+        Raises DataLoss, MembershipFailed, AnotherSink.
+        """
+        self._warn_of_long_batch()
+        try:
+            return self._planned(previous, limit)
+        finally:
+            self._answered_s = monotonic()
+
+    def _planned(self, previous: Span, limit: int | None) -> Span:
+        """What the rule plans, with patience."""
+        share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
+        while True:
+            self.touch()
+            try:
+                following = self._told(self.batches.next(previous, limit, self._caps))
+                if self._caps is not None and not following.asks and following.resting() == previous.resting():
+                    self._told(self.batches.await_share(share_until_ms))
+                self._failing_s = None
+                self._say("")
+                self._tidy(previous)
+                if following == previous and self._caps is None:
+                    self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
+                return following
+            except (NotYet, Refused, Disconnected) as error:
+                late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
+                if self.batches.planned_life or late:  # that a join takes a moment is no news
+                    self._say(str(error))
+                self._refuse_standstill(error)
+                answers = self._caps is None and (bool(previous.ranges) or late)
+                self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
+                if answers:
+                    return previous
+            except (MembershipFailed, AnotherSink) as failed:
+                raise type(failed)(f"group {self.options.group}: {failed}") from None
+
+    def ends(self) -> dict[Place, int]:
+        """Where each owned partition ended when last looked at."""
+        return dict(self.batches.ends)
+
+    def _told(self, asking: Asking[T]) -> T:
+        """What `asking` comes to when each of its questions is put to the cluster or to the session."""
+        try:
+            ask = next(asking)
+            while True:
+                try:
+                    answer = ANSWERS[type(ask)](self, ask)
+                except (Refused, Disconnected) as error:
+                    ask = asking.throw(error)
+                else:
+                    ask = asking.send(answer)
+        except StopIteration as end:
+            return cast(T, end.value)
+
+    def _announced(self, previous: Span) -> Announcement:
+        """What the writers said of that span."""
+        told = handover.heard(previous)
+        self._has_heard = self._has_heard or told != SILENCE
+        self._told_of_last = told
+        return told
+
+    def _tidy(self, previous: Span) -> None:
+        """What the writers said of earlier spans lives on in this one, of which they had nothing to say."""
+        if self._has_heard and previous.sinks is not None and self._told_of_last == SILENCE:
+            handover.forget(previous)
+            self._has_heard = False
+
+    def _join(self) -> None:
+        if not self._has_joined:
+            self._has_joined = True
+            self._began_s = monotonic()
+            self.session.start()
+
+    def _leave(self) -> None:
+        if self._has_joined:
+            self._has_joined = False
+            self.session.leave(GOODBYE_MS, for_good=True)
+            self.session = self._new_session()
+
+    def _stored(self, ask: Committed) -> dict[Place, Stored]:
+        if ask.life == 0:
+            return self.cluster.stored(self.options.group, ask.places, patience_ms=CALL_MS)
+        return self.session.stored(ask.places, life=ask.life, patience_ms=CALL_MS)
+
+    def _commit(self, ask: Commit) -> None:
+        if ask.life == 0:
+            self.cluster.commit(self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_MS)
+        else:
+            self.session.commit(ask.offsets, life=ask.life, metadata=ask.metadata, patience_ms=CALL_MS)
+
+    def _seen(self) -> Seen:
+        return Seen(self.session.status(), now().mono_ms)
+
+    def _session_limit(self) -> int:
+        if self.options.classic:
+            return self.options.session_timeout_ms
+        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
+
+    def _subscribed(self) -> dict[str, Topic]:
+        """The subscribed topics that exist now."""
+        topics = self.cluster.topics(self.options.topics, fresh=True)
+        return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
+
+    def _adopted(self, ask: Adopt) -> View:
+        self.session.adopt(ask.life, ask.target)
+        return self.session.status()
+
+    def _noted(self, note: Note) -> None:
+        log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
+
+    def _described(self) -> DescribedGroup | Parted:
+        """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
+        if self.options.classic:
+            group = self._described_classic()
+            if group.group_state != GONE:
+                return parted(group, self._subscribed())
+        return self._described_consumer()
+
+    def _members(self) -> tuple[str, ...]:
+        """Return the ids of the group's members that may read one of the topics, whichever protocol they speak."""
+        topics, classic = self.options.topics, self._described_classic()
+        if classic.group_state != GONE:
+            return tuple(sorted(member.member_id for member in classic.members if may_read(member.member_metadata, topics)))
+        try:
+            group = self._described_consumer()
+        except Refused as refused:
+            if refused.code in (Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION):
+                return ()
+            raise
+        readers = (one for one in group.members if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics))
+        return tuple(sorted(member.member_id for member in readers))
+
+    def _described_consumer(self) -> DescribedGroup:
+        request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
+
+        def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
+            return Code.of(answer.groups[0].error_code), answer.groups[0]
+
+        return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
+
+    def _described_classic(self) -> ClassicGroup:
+        request = DescribeGroupsRequest(groups=(self.options.group,))
+
+        def read(answer: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:
+            group, code = answer.groups[0], Code.of(answer.groups[0].error_code)
+            return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
+
+        return self.cluster.ask_coordinator("DescribeGroups", request, self.options.group, read, CALL_MS)
+
+    def _refuse_standstill(self, error: Exception) -> None:
+        """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
+        if isinstance(error, ShareAwaited):
+            self._failing_s = None
+            return
+        if self._failing_s is None:
+            self._failing_s = monotonic()
+        hopeless = isinstance(error, Refused) and not error.code.retriable
+        if self.batches.planned_life == 0:
+            limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
+            if self._waits_for_others():
+                limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
+        elif hopeless or self._caps is not None:
+            limit_s = STANDSTILL_LIMIT_S
+        else:
+            return  # a broker that is away comes back
+        waited_s = monotonic() - self._failing_s
+        if waited_s > limit_s:
+            remedy = NO_BROKER if isinstance(error, Disconnected) else ""
+            raise MembershipFailed(
+                f"group {self.options.group} at {self.options.bootstrap}: nothing to read for {waited_s:.0f} s: {error}{remedy}"
+            ) from error
+
+    def _waits_for_others(self) -> bool:
+        """Whether the coordinator of a classic group has given the member an id, and a place only when all others join again."""
+        view = self.session.status()
+        return self.options.classic and bool(view.member_id) and view.target is None
+
+    def _warn_of_long_batch(self) -> None:
+        """A line when the last batch took more than half of the time after which the group takes its partitions away."""
+        took_ms = (monotonic() - self._answered_s) * 1000
+        if took_ms > self.options.rebalance_timeout_ms / 2:
+            log.warning(
+                "group %s: the last batch took %.0f s; after %.0f s (kafka.max.poll.interval.ms) the query loses its partitions: "
+                "lower maxOffsetsPerTrigger or raise that option",
+                self.options.group,
+                took_ms / 1000,
+                self.options.rebalance_timeout_ms / 1000,
+            )
+
+    def _say(self, what: str) -> None:
+        """One line when the reason to wait changes, not one a trigger."""
+        if what != self._said:
+            self._said = what
+            log.warning("group %s: %s", self.options.group, what or "reading again")
+
+
+# What each question of the rule is put to.
+ANSWERS: dict[type[Ask], Callable[[Owner, Any], Any]] = {
+    Announced: lambda owner, ask: owner._announced(ask.previous),
+    Join: lambda owner, ask: owner._join(),
+    Leave: lambda owner, ask: owner._leave(),
+    Look: lambda owner, ask: owner._seen(),
+    SessionLimit: lambda owner, ask: owner._session_limit(),
+    Subscribed: lambda owner, ask: owner._subscribed(),
+    Existing: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
+    Named: lambda owner, ask: owner.session.places(ask.held),
+    Adopt: Owner._adopted,
+    Committed: Owner._stored,
+    Commit: Owner._commit,
+    Starts: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
+    Ends: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
+    Share: lambda owner, ask: owner._described(),
+    Members: lambda owner, ask: owner._members(),
+    Note: Owner._noted,
+}

@@ -1,0 +1,58 @@
+"""What the running query says of its own batch: group and span, read in the driver from inside foreachBatch."""
+
+from typing import Any, NamedTuple
+
+from pyspark.errors import PySparkAttributeError
+from pyspark.sql import DataFrame
+
+from apportion.member.batch.span import Span, parse
+
+CONNECT = (
+    "apportion's writer asks the JVM of the driver about its query, which Spark Connect does not allow: "
+    "start the query from a classic SparkSession, or write with one of Spark's own sinks"
+)
+GROUP_OPTION = "kafka.group.id"
+BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
+
+
+class Reading(NamedTuple):
+    """One apportion source of a query, and what its current batch reads. bootstrap: the brokers that it reads from."""
+
+    group: str
+    span: Span
+    bootstrap: str = ""
+
+
+def execution_of(frame: DataFrame) -> Any:
+    """The JVM StreamExecution whose foreachBatch was given `frame`. RuntimeError outside of a streaming query."""
+    spark = frame.sparkSession
+    try:
+        query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    except PySparkAttributeError:
+        raise RuntimeError(CONNECT) from None
+    execution = None
+    if query_id:  # `frame` belongs to a clone of the session that started the query; what they share knows every query
+        jvm: Any = spark._jvm
+        execution = spark._jsparkSession.sharedState().activeStreamingQueries().get(jvm.java.util.UUID.fromString(query_id))
+    if execution is None:
+        raise RuntimeError("apportion's writer works only as the function of writeStream.foreachBatch(...)")
+    return execution
+
+
+def readings(execution: Any) -> list[Reading]:
+    """Every apportion source of the query with the span that its current batch reads. ValueError if there is none."""
+    offsets = execution.availableOffsets()
+    leaves = execution.logicalPlan().collectLeaves()
+    found = []
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        if leaf.nodeName() != "StreamingDataSourceV2ScanRelation":
+            continue
+        options = leaf.relation().options()
+        offset = offsets.get(leaf.stream())
+        if options.containsKey(GROUP_OPTION) and offset.isDefined():
+            bootstrap = options.get(BOOTSTRAP_OPTION)
+            found.append(Reading(options.get(GROUP_OPTION), parse(offset.get().json()), bootstrap))
+    if not found:
+        raise ValueError('this query does not read from format("apportion"), so nothing says which records its rows came from')
+    return found

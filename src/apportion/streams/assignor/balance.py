@@ -1,0 +1,161 @@
+"""Who should run what: as even as it can be for the number of consumers, and as near to what is as evenness allows.
+
+It knows homes, not lags: whether the one who should run a task can do so yet is for others to see.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from apportion.streams.assignor.client_states import Bools, Ints, Longs
+from apportion.streams.assignor.flow import Edges, settled
+from apportion.streams.assignor.task_lags import NOTHING, RUNS, Group, Holdings, homes
+
+SCALE = 1 << 20
+"""Loads per consumer are compared in parts of this."""
+
+
+class Loads(NamedTuple):
+    """What processes have that is not to be moved (`base`), for how many consumers, and how many more they may get at the most."""
+
+    base: Longs
+    consumers: Ints
+    most: Longs | int = 1 << 40
+
+
+def even(loads: Loads, amount: int, *had: Longs) -> Longs:
+    """How many more each process gets of `amount`, so that all have nearly the same for each consumer.
+
+    No consumer of one process then has a whole one more than those of another, as far as what they have anyway and `most` allow. Of
+    those with equal right, who had more than that keeps it; who does in more of `had`, first. What is too much for all is nobody's.
+    """
+    weight = loads.consumers.astype(np.int64)
+
+    def upto(level: int) -> Longs:
+        size: Longs = np.clip((2 * weight * level // SCALE + 1) // 2 - loads.base, 0, loads.most)
+        return size
+
+    amount = min(amount, int(np.sum(np.minimum(loads.most, amount))))
+    low, high = 0, 2 * SCALE * (int(loads.base.max()) + amount + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if upto(middle).sum() <= amount else (low, middle)
+    size = upto(low)
+    rivals = np.flatnonzero(upto(high) > size)
+    keepers_first = rivals[np.argsort(-np.sum([each > size for each in had], axis=0)[rivals], kind="stable")]
+    size[keepers_first[: amount - int(size.sum())]] += 1
+    return size
+
+
+class Placed(NamedTuple):
+    """Tasks where they are.
+
+    kind: 0.., of what sort each is. home: -1 for nowhere. runs: it runs at home. cost: what it takes to move it.
+    """
+
+    kind: Ints
+    home: Ints
+    runs: Bools
+    cost: Longs
+
+
+def owners(tasks: Placed, totals: Longs, offers: Holdings) -> Ints:
+    """The process that should run each task: process p `totals[p]` of all, and of each kind its part, rounded up or down.
+
+    As few move as these sizes allow. What moves is what somebody with room has something of already, at best what runs nowhere;
+    then what costs the least. How many move depends on the homes alone, not on the offers: so as one task after the other arrives
+    where it should be, what is left to move only shrinks.
+    """
+    if not len(tasks.home):
+        return tasks.home
+    processes = len(totals)
+    at_home = np.flatnonzero(tasks.home >= 0)
+    cell = tasks.kind.astype(np.int64) * processes + tasks.home
+    sizes = np.bincount(tasks.kind)
+    have, run = (
+        np.bincount(cell[those], minlength=len(sizes) * processes).reshape(-1, processes) for those in (at_home, tasks.runs)
+    )
+    room = parts(sizes, totals, have, run) - have
+    owner = taken_up(tasks, room, offers)
+    staying = at_home[owner[at_home] == tasks.home[at_home]]
+    by_cell = staying[np.lexsort((tasks.cost[staying], tasks.runs[staying], cell[staying]))]
+    owner[by_cell[rank_in(cell[by_cell]) < -room.ravel()[cell[by_cell]]]] = -1
+    return seated(tasks.kind, owner, np.maximum(room, 0))
+
+
+def parts(sizes: Longs, totals: Longs, *have: Longs) -> Longs:
+    """How many of each kind each process should run: kinds x processes, with `sizes` and `totals` as sums.
+
+    Each is its process's part of the kind, rounded; and so that as many as possible may stay where they are: `have` says how many
+    are, in one sense or the other. Totals that differ by one at the most ask for equal parts: that can always be done.
+    """
+    weight = totals if totals.max() - totals.min() > 1 else np.ones_like(totals)
+    exact = sizes[:, None] * weight
+    every = max(int(weight.sum()), 1)
+    part: Longs = exact // every
+    kind, process = np.nonzero(exact % every)
+    if len(kind):
+        strays = np.stack([each <= part for each in have]).sum(0, dtype=np.int64)[kind, process]
+        edges = Edges(kind.astype(np.int32), (process + len(sizes)).astype(np.int32), strays)
+        surplus = np.concatenate((sizes - part.sum(1), part.sum(0) - totals))
+        up = settled(edges, np.zeros(len(kind), np.bool_), surplus)
+        part[kind[up], process[up]] += 1
+    return part
+
+
+def taken_up(tasks: Placed, room: Longs, offers: Holdings) -> Ints:
+    """Who owns each task when those with room took what they have something of; `room` is then what is left, below 0: too much.
+
+    Nobody loses more than it has too much.
+    """
+    owner = tasks.home.copy()
+    kind, home = tasks.kind[offers.task], tasks.home[offers.task]
+    can_take = np.flatnonzero((room[kind, offers.process] > 0) & ((home < 0) | (room[kind, home] < 0)))
+    for row in can_take[np.lexsort((offers.rank[can_take], tasks.runs[offers.task[can_take]]))].tolist():
+        task, process = offers.task[row], offers.process[row]
+        sort, at = tasks.kind[task], tasks.home[task]
+        if owner[task] == at and room[sort, process] > 0 and (at < 0 or room[sort, at] < 0):
+            owner[task] = process
+            room[sort, process] -= 1
+            room[sort, at] += at >= 0
+    return owner
+
+
+def seated(kind: Ints, owner: Ints, room: Longs) -> Ints:
+    """Who owns each task when those of nobody went to where there is room for their kind, in turn."""
+    nobodys = np.flatnonzero(owner < 0)
+    nobodys = nobodys[np.argsort(kind[nobodys], kind="stable")]
+    of_kind, process = np.nonzero(room)
+    count = room[of_kind, process]
+    of_kind, process = np.repeat(of_kind, count), np.repeat(process, count)
+    in_turn = np.lexsort((process, rank_in(of_kind * room.shape[1] + process), of_kind))
+    owner[nobodys] = process[in_turn]
+    return owner
+
+
+def rank_in(group: Ints | Longs) -> Longs:
+    """The number of each among those of its group, from 0; the groups, from -1 on, ascend."""
+    start = np.flatnonzero(np.diff(group, prepend=-2))
+    length = np.diff(np.append(start, len(group)))
+    rank: Longs = np.arange(len(group)) - np.repeat(start, length)
+    return rank
+
+
+def planned(group: Group, those: Bools, base: Longs, *, home_rank: int = NOTHING) -> Ints:
+    """The process that should run each of `those` tasks, -1 for the others.
+
+    base: how many others each process runs. home_rank: the lowest rank with which the best process of a task is its home.
+    """
+    tasks = group.tasks
+    chosen = np.flatnonzero(those)
+    number = np.full(len(those), -1, np.int32)
+    number[chosen] = np.arange(len(chosen))
+    offers = group.had.where(those[group.had.task])
+    offers = offers._replace(task=number[offers.task])
+    home, rank = homes(offers.where(offers.rank <= home_rank), len(chosen))
+    had = (np.bincount(home[those], minlength=len(base)) for those in (home >= 0, rank == RUNS))
+    totals = even(Loads(base, group.crew.consumers), len(chosen), *had)
+    kind = np.unique(tasks.subtopology[chosen], return_inverse=True)[1].astype(np.int32)
+    owner = np.full(len(those), -1, np.int32)
+    owner[chosen] = owners(Placed(kind, home, rank == RUNS, tasks.end[chosen]), totals, offers)
+    return owner

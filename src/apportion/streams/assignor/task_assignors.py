@@ -1,0 +1,16 @@
+"""The task assignors by the names that this package gives them."""
+
+from collections.abc import Callable, Mapping
+
+from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.fallback import fallback
+from apportion.streams.assignor.high_availability import high_availability
+from apportion.streams.assignor.sticky import sticky
+
+TaskAssignor = Callable[[Tasks, Crew, Policy], Shares]
+
+TASK_ASSIGNORS: Mapping[str, TaskAssignor] = {
+    "highavailability": high_availability,
+    "sticky": sticky,
+    "fallback": fallback,
+}

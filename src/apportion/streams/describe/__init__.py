@@ -1,0 +1,1 @@
+"""A Kafka Streams group, read from the bytes of its members."""

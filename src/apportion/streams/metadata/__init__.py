@@ -1,0 +1,1 @@
+"""What Kafka Streams members and their leader tell each other: values, bytes, versions, version probing."""

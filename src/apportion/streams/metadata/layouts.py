@@ -1,0 +1,150 @@
+"""How Kafka Streams' metadata lies on the wire in versions 1 to 11: a field, and the versions that have it.
+
+What a version lacks is left out in silence, as Kafka Streams does; but the name of a topology has to be said, or a task would
+become another one.
+"""
+
+from typing import Any
+
+from apportion.streams.metadata.model import LATEST, NO_VERSION
+from apportion.wire.fields import array, chars, columns, int8, int32, int64, message, string, text, utf, uuid
+
+Columns = tuple[tuple[Any, ...], ...]
+"""An array as a tuple for each field of its elements."""
+VERSIONS = range(1, LATEST + 1)
+NO_REBALANCE = 2**63 - 1
+"""In place of the time of the next rebalance: there is none."""
+
+
+@message()
+class StreamsVersion:
+    """What all versions begin with."""
+
+    used: int = int32()
+
+
+@message()
+class StreamsVersions:
+    """What all versions from 3 on begin with, those from the future too."""
+
+    used: int = int32()
+    supported: int = int32()
+
+
+@message()
+class Task:
+    """A task; from version 10 on with its topology's name."""
+
+    subtopology: int = int32()
+    partition: int = int32()
+    topology: str | None = chars(since=10, nullable=10, default=None)
+
+
+@message()
+class PartitionSum:
+    """The offset sum of one task of a subtopology."""
+
+    partition: int = int32()
+    offset_sum: int = int64()
+
+
+@message()
+class SubtopologySums:
+    """The offset sums of the tasks of one subtopology."""
+
+    subtopology: int = int32()
+    tasks: Columns = columns(PartitionSum)
+
+
+@message()
+class TaskSum:
+    """The offset sum of one task."""
+
+    subtopology: int = int32()
+    partition: int = int32()
+    offset_sum: int = int64()
+    topology: str | None = string(nullable=0, default=None)
+
+
+@message()
+class ClientTag:
+    """One client tag."""
+
+    key: str = text()
+    value: str = text()
+
+
+@message(versions=VERSIONS)
+class StreamsSubscription:
+    """What one consumer of a Streams process tells the leader. `words.SubscriptionInfo` says what it means."""
+
+    used: int = int32()
+    supported: int = int32(since=3, default=NO_VERSION, ignorable=True)
+    process_id: bytes = uuid()
+    active: Columns = columns(Task, until=6)
+    standby: Columns = columns(Task, until=6)
+    endpoint: str = text(since=2, ignorable=True)
+    subtopology_sums: tuple[SubtopologySums, ...] = array(SubtopologySums, since=7, until=9)
+    task_sums: Columns = columns(TaskSum, since=10)
+    unique: int = int8(since=8, ignorable=True)
+    error: int = int32(since=9, ignorable=True)
+    tags: tuple[ClientTag, ...] = array(ClientTag, since=11, ignorable=True)
+
+
+@message()
+class Partition:
+    """A partition with the name of its topic."""
+
+    topic: str = utf()
+    partition: int = int32()
+
+
+@message()
+class StandbyTask:
+    """A standby task, and its source partitions."""
+
+    subtopology: int = int32()
+    partition: int = int32()
+    topology: str | None = chars(since=10, nullable=10, default=None)
+    partitions: Columns = columns(Partition)
+
+
+@message()
+class NumberedTopic:
+    """A topic, and the number by which it is meant elsewhere."""
+
+    number: int = int32()
+    topic: str = utf()
+
+
+@message()
+class NumberedPartition:
+    """A partition with the number of its topic."""
+
+    topic: int = int32()
+    partition: int = int32()
+
+
+@message()
+class HostPartitions:
+    """The source partitions that one host has."""
+
+    host: str = utf()
+    port: int = int32()
+    partitions: Columns = columns(Partition, until=4)
+    numbered: Columns = columns(NumberedPartition, since=5)
+
+
+@message(versions=VERSIONS)
+class StreamsAssignment:
+    """What the leader tells one consumer. `words.AssignmentInfo` says what it means."""
+
+    used: int = int32()
+    supported: int = int32(since=3, default=NO_VERSION, ignorable=True)
+    active: Columns = columns(Task)
+    standby: tuple[StandbyTask, ...] = array(StandbyTask)
+    topics: Columns = columns(NumberedTopic, since=5)
+    active_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=2, ignorable=True)
+    standby_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=6)
+    error: int = int32(since=4, ignorable=True)
+    next_rebalance_ms: int = int64(since=7, default=NO_REBALANCE, ignorable=True)

@@ -1,0 +1,84 @@
+"""Which rolling bounces take a running Kafka Streams application from one release to another: one, or two with `upgrade.from`.
+
+Pure: it knows what releases speak and how they rebalance (`releases.py`), and nothing of instances and steps.
+"""
+
+from typing import NamedTuple
+
+from apportion.streams.metadata.releases import BRIDGE, RELEASES, Manners, Release, known_release
+
+
+class Bounce(NamedTuple):
+    """One rolling bounce: every instance, one after the other, comes back as this release with this `upgrade.from`."""
+
+    release: Release
+    upgrade_from: str | None = None
+
+    def __str__(self) -> str:
+        return self.release.name if self.upgrade_from is None else f"{self.release.name} with upgrade.from={self.upgrade_from}"
+
+
+class Upgrade(NamedTuple):
+    """The way from one release to another. why: one sentence. bridge: a third release that the first bounce brings, if it must."""
+
+    bounces: tuple[Bounce, ...]
+    why: str
+    bridge: str | None = None
+
+    @property
+    def upgrade_from(self) -> str | None:
+        """What `upgrade.from` has to say during the first of two bounces."""
+        return self.bounces[0].upgrade_from
+
+
+def upgrade(from_: str, to: str) -> Upgrade:
+    """The bounces from one release to another, upwards or down. ValueError with one sentence if there is no way."""
+    old, new = known_release(from_), known_release(to)
+    low, high = sorted((old, new), key=_age)
+    why = _why_apart(low, high)
+    if why is None:
+        return Upgrade((Bounce(new),), "members of both releases can be in one group")
+    middle = _speaks_as(low, high)
+    if middle is None:
+        known = ", ".join(high.upgrade_from) or "none"
+        raise ValueError(
+            f"no rolling bounce leads from {old.name} to {new.name}: {why}, and {high.name} knows {known} for upgrade.from; "
+            f"stop all instances, then start them as {new.name}"
+        )
+    bridge = None if middle in (old, new) else middle.name
+    return Upgrade((Bounce(middle, low.name), Bounce(new)), f"{why}, which upgrade.from={low.name} avoids", bridge)
+
+
+def forced(from_: str, to: str, bounces: int) -> Upgrade:
+    """The way with so many bounces, right or wrong: one without `upgrade.from`, or the two that are needed. ValueError as above."""
+    needed = upgrade(from_, to)
+    if bounces == len(needed.bounces):
+        return needed
+    if bounces != 1:
+        needs = "one bounce is needed" if len(needed.bounces) == 1 else "two bounces are needed, or one by force"
+        raise ValueError(f"from {from_} to {to} {needs}, not {bounces}")
+    return Upgrade((Bounce(known_release(to)),), "that is what was asked for, not what is needed")
+
+
+_AGES = {name: age for age, name in enumerate(RELEASES)}
+
+
+def _age(release: Release) -> int:
+    return _AGES[release.name]
+
+
+def _why_apart(low: Release, high: Release) -> str | None:
+    """Why members of the two cannot be in one group as they are; None if they can."""
+    if low.manners is Manners.FAILS and high.metadata > low.metadata:
+        return f"a leader of {low.name} fails when a member speaks metadata version {high.metadata}"
+    if low.cooperative != high.cooperative:
+        return f"members of {low.name if low.eager and not low.cooperative else high.name} rebalance eagerly"
+    return None
+
+
+def _speaks_as(low: Release, high: Release) -> Release | None:
+    """The release that takes the place of `high` beside members of `low`: itself, or the bridge; None if neither can."""
+    if low.name in high.upgrade_from:
+        return high
+    bridge = RELEASES[BRIDGE]
+    return bridge if high.cooperative and low.name in bridge.upgrade_from else None
