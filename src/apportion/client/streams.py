@@ -17,11 +17,11 @@ from apportion.member.batch.span import Place
 from apportion.member.consumer.machine import View
 from apportion.member.membership import Assignment, Progress, ShutDown
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.plain import topology_of
 from apportion.streams.topology import Topology
+from apportion.streams.topology_parser import parse_topology
 from apportion.topics import TopicPartition
 
 
@@ -52,7 +52,7 @@ class StreamsConsumer(Consumer):
         **options: Any,
     ) -> None:
         """The process joins its group at once. TopologyRefused or ValueError says what is wrong."""
-        self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
+        self.topology = topology if isinstance(topology, Topology) else parse_topology(topology)
         streams, others = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
         self._given = self._share = self._handed = TaskShare()  # as of the last look; as far as taken up; as the owner heard last
@@ -70,10 +70,10 @@ class StreamsConsumer(Consumer):
             upgrade_from=streams["upgrade_from"],
             release=known_release(streams["release"]),
             assignor=streams["task_assignor"],
-            policy=Policy(
+            policy=AssignmentConfigs(
                 standbys=streams["num_standby_replicas"],
-                acceptable_lag=streams["acceptable_recovery_lag"],
-                max_warmups=streams["max_warmup_replicas"],
+                acceptable_recovery_lag=streams["acceptable_recovery_lag"],
+                max_warmup_replicas=streams["max_warmup_replicas"],
                 tags=tuple(streams["rack_aware_assignment_tags"]),
             ),
             probing_interval_ms=streams["probing_rebalance_interval_ms"],

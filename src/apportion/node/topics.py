@@ -16,7 +16,7 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import NOT_THERE, check_settings
-from apportion.store.catalog import Catalog
+from apportion.store.metadata_log import MetadataLog
 from apportion.topics import NAME_LENGTH, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -82,7 +82,9 @@ class Registry:
         "mark",
     )
 
-    def __init__(self, catalog: Catalog, settings: BrokerSettings, journal: Journal, partitions: Partitions, waits: Waits) -> None:
+    def __init__(
+        self, catalog: MetadataLog, settings: BrokerSettings, journal: Journal, partitions: Partitions, waits: Waits
+    ) -> None:
         self._catalog = catalog
         self._settings = settings
         self._journal = journal

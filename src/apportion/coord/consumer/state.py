@@ -17,7 +17,7 @@ from apportion.topics import Topics
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 FIRST_EPOCH = 1
@@ -201,8 +201,8 @@ def current_value(hold: Hold[int], units: Units) -> ConsumerGroupCurrentMemberAs
     )
 
 
-def _given(grants: Mapping[int, int], units: Units) -> tuple[TopicPartitions, ...]:
+def _given(grants: Mapping[int, int], units: Units) -> tuple[RecordTopicPartitions, ...]:
     return tuple(
-        TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
+        RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
         for topic_id, partitions, epochs in as_parts(grants, units)
     )

@@ -32,7 +32,7 @@ from apportion.wire.records.groups import (
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 UPGRADING = ("bidirectional", "upgrade")
@@ -74,8 +74,8 @@ class Heir(NamedTuple):
     member: ClassicMember
     protocols: tuple[ClassicProtocol, ...]
     subscription: ConsumerProtocolSubscription
-    assigned: tuple[TopicPartitions, ...]
-    owes: tuple[TopicPartitions, ...] = ()
+    assigned: tuple[RecordTopicPartitions, ...]
+    owes: tuple[RecordTopicPartitions, ...] = ()
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
@@ -221,14 +221,14 @@ def said_by(heir: Heir) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def places(parts: Iterable[TopicPartitions]) -> Iterator[Place]:
+def places(parts: Iterable[RecordTopicPartitions]) -> Iterator[Place]:
     """Partitions one by one."""
     return ((part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def grouped(some: Iterable[Place]) -> tuple[TopicPartitions, ...]:
+def grouped(some: Iterable[Place]) -> tuple[RecordTopicPartitions, ...]:
     """Partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):
         topics.setdefault(topic_id, []).append(index)
-    return tuple(TopicPartitions(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in topics.items())
+    return tuple(RecordTopicPartitions(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in topics.items())
