@@ -8,15 +8,15 @@ the iteration yields it; `commit` stores what was delivered, and nothing is comm
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from apportion.client.claims import LOSING, Claims
 from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
 from apportion.client.missing_topics import MissingTopics
-from apportion.client.options import RESETS, checked, membership, topic_names
+from apportion.client.options import RESETS, Callback, ConsumerOptions, checked, membership, topic_names
 from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
@@ -32,8 +32,6 @@ log = logging.getLogger("apportion.consumer")
 FETCH_WAIT_MS = 250
 FOLLOW_MS = 5_000  # one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
 QUIET_COMMIT_MS = 5_000
-
-Callback = Callable[[tuple[TopicPartition, ...]], object]
 
 
 class ConsumerRecord(NamedTuple):
@@ -61,7 +59,12 @@ class Consumer:
     """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str], group_id: str, *, topics: Iterable[str] = (), **options: Any
+        self,
+        bootstrap_servers: str | Sequence[str],
+        group_id: str,
+        *,
+        topics: Iterable[str] = (),
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         """The consumer joins its group at once if it has topics. ValueError says which option is wrong and what helps."""
         chosen = checked(group_id, options)

@@ -7,11 +7,11 @@ keeps its state. Processing is not done here.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
 from apportion.client.consumer import Consumer, ConsumerRecord
-from apportion.client.streams_options import streams_options
+from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
 from apportion.member.batch.span import Place
 from apportion.member.consumer.machine import View
@@ -49,7 +49,7 @@ class StreamsConsumer(Consumer):
         application_id: str,
         *,
         topology: Topology | Iterable[Mapping[str, Any]],
-        **options: Any,
+        **options: Unpack[StreamsOptions],
     ) -> None:
         """The process joins its group at once. TopologyRefused or ValueError says what is wrong."""
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
