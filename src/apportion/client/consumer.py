@@ -50,12 +50,7 @@ class Consumer:
     """A member of a consumer group that reads records. For one thread at a time.
 
     bootstrap_servers: "host:port,host:port" or a list. topics: a name or names; the group decides who reads which partitions.
-    auto_offset_reset: "earliest", "latest" or "error", for a partition without a committed offset.
-    group_protocol: "consumer" (KIP-848: the broker assigns) or "classic" (the members do, by partition_assignment_strategy:
-    "range", "roundrobin", "sticky", "cooperative-sticky", or an Assignor of your own).
-    instance_id: makes a static member: on close its place stays open for the next consumer with the same id.
-    max_poll_interval_ms: the longest time between two polls, and for giving up a partition; then others take over.
-    on_assigned, on_revoked, on_lost: called inside poll with the partitions that came, that must go (commit here), that are gone.
+    Options: `ConsumerOptions` declares each with its bounds and its default; docs/settings.md is the table.
     """
 
     def __init__(
@@ -66,7 +61,7 @@ class Consumer:
         topics: Iterable[str] = (),
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """The consumer joins its group at once if it has topics. ValueError says which option is wrong and what helps."""
+        """Join the group at once if there are topics. ValueError: an option that is unknown or cannot be meant."""
         chosen = checked(group_id, options)
         self._reset: str = chosen["auto_offset_reset"]
         self._auto_commit_ms: int | None = chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
