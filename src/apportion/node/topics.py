@@ -17,7 +17,7 @@ from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import NOT_THERE, check_settings
 from apportion.store.catalog import Catalog
-from apportion.topics import NAME_LENGTH, Topic, TopicId, Topics, is_topic_name
+from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
@@ -278,7 +278,7 @@ class Registry:
 
     def _wake(self, topic: Topic) -> None:
         for index in range(topic.partitions):
-            self._waits.changed((topic.id, index))
+            self._waits.changed(IdPartition(topic.id, index))
 
     def _wrote(self) -> None:
         self.mark = self._journal.wrote(self)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.member.batch.plan import EARLIEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import State
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.reader import Reader
@@ -20,6 +19,7 @@ from apportion.sim.kernel.scenario import CONSUMER, Scenario
 from apportion.sim.kernel.trace import Chronicle
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
+from apportion.topics import TopicIdPartition
 
 SLICE_US = 500_000  # how often it is asked whether the world has settled
 
@@ -193,7 +193,7 @@ def _unwritten(stage: Stage) -> Iterator[str]:
     for partition in stage.broker.node.partitions():
         if partition.topic.name not in stage.names:
             continue
-        place, end = Place(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
+        place, end = TopicIdPartition(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
         rows = sink.rows.get(place)
         begins = rows[0][0] if rows else first.get(place, 0)
         if begins and starting_of(stage.world.scenario) == EARLIEST:
