@@ -22,7 +22,7 @@ from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER
 from apportion.coord.turn import Ask, Turn
 from apportion.errors import Code, DecodeError, Refused
-from apportion.topics import TopicId, Topics
+from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records import consumer_serde
@@ -44,8 +44,6 @@ KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 NOTHING = consumer_serde.encode(ConsumerProtocolAssignment())
 NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
-
-Place = tuple[TopicId, int]
 
 
 def beat_classic(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
@@ -142,14 +140,14 @@ def with_debts(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> list[Heir]
     An assignment has taken it away, but the member may not have heard of that. Of two that say so, the one that said it of the
     younger generation is right. Errors: UNKNOWN_SERVER_ERROR for a partition that two members have, as in Kafka.
     """
-    holders: dict[Place, str] = {}
+    holders: dict[IdPartition, str] = {}
     for heir in heirs:
         for place in places(heir.assigned):
             if place in holders:
                 why = f"{holders[place]} and {heir.member.member_id} have one partition."
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
             holders[place] = heir.member.member_id
-    debts: dict[str, list[Place]] = {}
+    debts: dict[str, list[IdPartition]] = {}
     for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
         for place in places(classic_api.parts(heir.subscription.owned_partitions, turn.topics)):
             if place not in holders:
@@ -221,12 +219,12 @@ def said_by(heir: Heir) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def places(parts: Iterable[RecordTopicPartitions]) -> Iterator[Place]:
+def places(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartition]:
     """Partitions one by one."""
-    return ((part.topic_id, index) for part in parts for index in part.partitions)
+    return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def grouped(some: Iterable[Place]) -> tuple[RecordTopicPartitions, ...]:
+def grouped(some: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
     """Partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):

@@ -100,8 +100,9 @@ class StandbyKind(Enum):
 class GroupDescription:
     """A group in its current generation.
 
-    processes: by id, and then the consumers that say none. copies: what the tasks in `DescribedProcess.standby` are. unowned: tasks
-    that somebody ran when it joined and nobody was given, as far as can be read. next_rebalance_ms: the earliest time at which somebody
+    processes: by id, and then the consumers that say none. copies: what the tasks in `DescribedProcess.standby` are.
+    unowned: tasks that somebody ran when it joined and nobody was given, as far as can be read.
+    next_rebalance_ms: the earliest time at which somebody
     rejoins without another reason, 0: at once; None: nobody does.
     """
 
