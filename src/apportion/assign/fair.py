@@ -8,7 +8,8 @@ with two partitions less or fewer still.
 does not matter here. A `FairBlock` is a set of members and of topics that go to them alone. It tries to bring every load to its
 mean, rounded down or up. If it can, all are fair. If some surplus can reach no member with room, that cuts the block in two:
 members from which nothing can be passed on have at least the mean, all others at most, and no fair answer gives a topic of one part
-to a member of the other (docs/assignors.md says why). So each part is a block of its own, and n members are cut at most n - 1 times.
+to a member of the other (docs/assignors.md says why).
+So each part is a block of its own, and n members are cut at most n - 1 times.
 
 The chains start from what the members hold, and granting a claim more than it holds is one move. Chains of the least cost go
 first (successive shortest paths, which yield flows of least cost), so the moves in a level block are the fewest that any fair
