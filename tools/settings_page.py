@@ -1,102 +1,99 @@
-"""Write docs/settings.md: every setting of broker, Consumer, StreamsConsumer and Spark, as the code declares it."""
+"""docs/settings.md: every setting and option, as the code declares it."""
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
-from apportion.client.options import ConsumerOptions, MemberOptions
+from apportion.client.options import ConsumerOptions
 from apportion.client.streams_options import StreamsOptions
-from apportion.coord.config import GroupSettings, dotted
+from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, declared
 from apportion.spark.options import OPTIONS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
-HEAD = """# Settings
+HEAD = """# Settings and options
 
-`python tools/settings_page.py` writes this page from the declarations in the code; a test compares the two.
-
+The tables are printed from the code by `make docs`. An unknown name is refused with the nearest known one, and a value that is
+out of bounds with a sentence that says what it must be.
+"""
+BROKER = """
 ## The broker
 
-Kafka's names and meanings; `apportion serve --set NAME=VALUE`, or `EmbeddedBroker(name_with_underscores=value)`.
-Where a default differs from Kafka's, and why: [the broker](broker.md#settings).
+For `apportion serve --set NAME=VALUE`, and with underscores for dots as arguments of
+`EmbeddedBroker`. The names are Kafka's; those that begin with `apportion.` are our own.
+
+"""
+GROUPS = """
+## Groups of the broker
+
+Given in the same way.
+
 """
 CONSUMER = """
 ## `apportion.Consumer`
 
-Keyword arguments beside `bootstrap_servers`, `group_id` and `topics`. More: [the consumer](consumer.md).
+Keyword arguments. [The consumer](consumer.md) says what they mean together.
+
 """
 STREAMS = """
 ## `apportion.StreamsConsumer`
 
-Those of a Consumer but `group_protocol`, `server_assignor` and `partition_assignment_strategy`, and these. More:
-[Kafka Streams](streams.md).
+Keyword arguments, beside those of a `Consumer` that a Streams group leaves open: {shared}.
+[Kafka Streams](streams.md) says what they mean together.
+
 """
 SPARK = """
 ## The Spark source
 
-Options of `spark.readStream.format("apportion")`. More: [Spark](spark.md).
+Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) says what they mean together.
+
 """
+TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
-def value(setting: Setting) -> str:
-    """Return the default as the page shows it."""
-    if setting.default_words:
-        return setting.default_words
-    return f"`{shown(setting.default)}`"
-
-
-def shown(default: Any) -> str:
-    """Return a value as a user would write it."""
-    if isinstance(default, bool):
-        return str(default).lower()
-    if isinstance(default, tuple | list):
-        return ",".join(map(str, default))
-    return str(default)
-
-
-def bounds(setting: Setting) -> str:
-    """Return the values that a setting takes, as far as they are few or bounded."""
-    if setting.choices:
-        return ", ".join(f"`{choice}`" for choice in setting.choices)
-    far = setting.at_most is not None and setting.at_most < 2**31 - 1
-    return "" if setting.at_least is None else f"{setting.at_least} to {setting.at_most}" if far else f"{setting.at_least} or more"
-
-
-def table(settings: Iterable[Setting]) -> str:
-    """Return a table of settings: name, default, values, sentence."""
-    rows = (f"| `{each.name}` | {value(each)} | {bounds(each)} | {each.sentence} |" for each in settings)
-    return "\n".join(["", "| setting | default | values | meaning |", "|---|---|---|---|", *rows, ""])
-
-
-def page() -> str:
-    """Return the whole page."""
-    broker = {**declared(BrokerSettings), **declared(GroupSettings)}
-    kafka_names = (
-        Setting(each.sentence, each.default, each.default_words, each.at_least, each.at_most, each.choices, dotted(name))
-        for name, each in broker.items()
-    )
-    streams = (each for name, each in declared(StreamsOptions).items() if name not in declared(MemberOptions))
+def settings_page() -> str:
+    """Return the text of docs/settings.md."""
+    consumer, streams = declared(ConsumerOptions), declared(StreamsOptions)
+    shared = ", ".join(f"`{name}`" for name in streams if name in consumer)
+    own = [setting for name, setting in streams.items() if name not in consumer]
     return "".join(
         (
             HEAD,
-            table(kafka_names),
-            CONSUMER,
-            table(declared(ConsumerOptions).values()),
-            STREAMS,
-            table(streams),
-            SPARK,
-            table(OPTIONS),
+            BROKER + _table(_as_texts(declared(BrokerSettings).values())),
+            GROUPS + _table(_as_texts(declared(GroupSettings).values())),
+            CONSUMER + _table(consumer.values()),
+            STREAMS.format(shared=shared) + _table(own),
+            SPARK + _table(_as_texts(OPTIONS)),
         )
     )
 
 
-def main() -> int:
-    """Write the page. Return the exit code."""
-    PAGE.write_text(page())
-    return 0
+def _as_texts(settings: Iterable[Setting]) -> list[Setting]:
+    """Return settings that are given as texts: dots in their names, and true and false in small letters."""
+    texts = []
+    for setting in settings:
+        default = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+        texts.append(replace(setting, name=setting.name.replace("_", "."), default=default))
+    return texts
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _table(settings: Iterable[Setting]) -> str:
+    return TABLE + "".join(f"| `{each.name}` | {_default(each)} | {_values(each)} | {each.sentence} |\n" for each in settings)
+
+
+def _default(setting: Setting) -> str:
+    if setting.default_words:
+        is_name = " " not in setting.default_words and not setting.default_words.isalpha()
+        return f"`{setting.default_words}`" if is_name else setting.default_words
+    if isinstance(setting.default, tuple):
+        return ", ".join(f"`{value}`" for value in setting.default) or "none"
+    return "none" if setting.default in (None, "", {}) else f"`{setting.default}`"
+
+
+def _values(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    if setting.at_least is not None and setting.at_most is not None:
+        return f"{setting.at_least} to {setting.at_most}"
+    if setting.at_least is not None:
+        return f"at least {setting.at_least}"
+    return "" if setting.at_most is None else f"at most {setting.at_most}"
