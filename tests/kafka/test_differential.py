@@ -194,9 +194,9 @@ def test_most_votes_choose_the_assignor(sides, votes, chosen):
     assert [side.play(Describe((group,)))[group]["assignor"] for side in sides] == [chosen, chosen]
 
 
-@pytest.mark.parametrize("guard", ["previous_epoch_suffices", "is_released", "blocked", "may_commit"])
+@pytest.mark.parametrize("guard", ["may_use_previous_epoch", "has_released_instance", "is_blocked", "may_commit"])
 def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
-    answers = {"blocked": False}
+    answers = {"is_blocked": False}
     monkeypatch.setattr(fencing, guard, lambda *asked: answers.get(guard, True))
     reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
     found = next((played.report() for played in reports if played.disagreements), "")

@@ -12,7 +12,7 @@ ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the as
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
 
-AT_LEAST = {  # setting -> the smallest value that means anything
+MINIMUMS = {  # setting -> the smallest value that means anything
     "group_consumer_session_timeout_ms": 1,
     "group_consumer_min_session_timeout_ms": 1,
     "group_consumer_max_session_timeout_ms": 1,
@@ -30,7 +30,7 @@ AT_LEAST = {  # setting -> the smallest value that means anything
     "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
 }
 
-BETWEEN = (  # (least, value, most)
+BOUNDED = (  # (least, value, most)
     (
         "group_consumer_min_session_timeout_ms",
         "group_consumer_session_timeout_ms",
@@ -73,10 +73,10 @@ class GroupSettings:
     apportion_consumer_unsettled_heartbeat_interval_ms: int = 500
 
     def __post_init__(self) -> None:
-        for name, least in AT_LEAST.items():
+        for name, least in MINIMUMS.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{dotted(name)} must be at least {least}, not {getattr(self, name)}.")
-        for least_name, name, most_name in BETWEEN:
+        for least_name, name, most_name in BOUNDED:
             least, value, most = (getattr(self, each) for each in (least_name, name, most_name))
             if value < least:
                 raise ValueError(f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least}).")
