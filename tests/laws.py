@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "apportion"
 # From floor 0 up: the rooms (packages or modules right under apportion). Imports only go down; rooms of one floor never meet.
 STOREYS = [
-    "errors topics machine deadlines readable",
+    "errors topics machine deadlines readable settings",
     "wire assign",
     "streams columns",
     "coord member store",

@@ -11,8 +11,9 @@ from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
 from apportion.member.classic.leader import share_out
 from apportion.member.classic.ownership import Holding
-from apportion.member.membership import IdPartition, Known, LookUp, SeenTopic
+from apportion.member.membership import Known, LookUp, SeenTopic
 from apportion.sim.checks.subscriptions import given_to
+from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,

@@ -18,10 +18,11 @@ from apportion.member.batch import admission, plan, rule, span
 from apportion.member.batch.offsets import Stored
 from apportion.member.batch.plan import World
 from apportion.member.batch.sinks import Sinks
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
 from apportion.member.consumer import machine
 from apportion.member.membership import Assignment, minus
 from apportion.node import coordinators, flush_gate
+from apportion.topics import TopicIdPartition
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -81,11 +82,11 @@ def from_the_start(start: int, fence: int) -> int:
     return start
 
 
-def remembered_position(previous: Span, world: World, place: Place) -> int | None:
+def remembered_position(previous: Span, world: World, place: TopicIdPartition) -> int | None:
     return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
 
 
-def anybody_may(mine: Sinks, stored: Mapping[Place, Stored]) -> None:
+def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
     return None
 
 

@@ -1,9 +1,7 @@
 """Fetches that wait: each until one of its partitions has grown enough, or its deadline."""
 
 from apportion.machine import Arrived, Ticket
-from apportion.topics import TopicId
-
-TopicIdPartition = tuple[TopicId, int]
+from apportion.topics import IdPartition
 
 
 class DelayedFetches:
@@ -13,8 +11,8 @@ class DelayedFetches:
 
     def __init__(self) -> None:
         self._asked: dict[Ticket, Arrived] = {}
-        self._places: dict[Ticket, tuple[TopicIdPartition, ...]] = {}
-        self._at: dict[TopicIdPartition, dict[Ticket, None]] = {}
+        self._places: dict[Ticket, tuple[IdPartition, ...]] = {}
+        self._at: dict[IdPartition, dict[Ticket, None]] = {}
         self.ripe: dict[Ticket, None] = {}
         """The tickets whose partitions have changed since they were looked at last."""
 
@@ -24,14 +22,14 @@ class DelayedFetches:
     def __contains__(self, ticket: Ticket) -> bool:
         return ticket in self._asked
 
-    def park(self, asked: Arrived, places: tuple[TopicIdPartition, ...]) -> None:
+    def park(self, asked: Arrived, places: tuple[IdPartition, ...]) -> None:
         """The request waits for a change at any of `places`."""
         self._asked[asked.ticket] = asked
         self._places[asked.ticket] = tuple(dict.fromkeys(places))
         for place in self._places[asked.ticket]:
             self._at.setdefault(place, {})[asked.ticket] = None
 
-    def changed(self, place: TopicIdPartition) -> None:
+    def changed(self, place: IdPartition) -> None:
         """Those who wait at `place` are worth another look."""
         if place in self._at:
             self.ripe.update(self._at[place])

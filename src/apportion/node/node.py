@@ -43,7 +43,7 @@ from apportion.node.settings import BrokerSettings
 from apportion.node.topics import OFFSETS_TOPIC, TopicService
 from apportion.store.catalog import Catalog
 from apportion.store.disk import Damaged, Disk, DiskError
-from apportion.topics import Topic, Topics
+from apportion.topics import IdPartition, Topic, Topics
 
 HANDLERS: dict[type, Handler] = {
     request: handler
@@ -198,7 +198,7 @@ class Node:
         for partition, savepoint in savepoints.items():
             if type(partition) is Partition and broker.registry.topics.with_id(partition.topic.id) is not None:
                 partition.roll_back(savepoint)
-                broker.waits.changed((partition.topic.id, partition.index))
+                broker.waits.changed(IdPartition(partition.topic.id, partition.index))
         for partition in self._coordinators.broken():
             parked += self._coordinators.reload(partition, now)
         self._is_cutting = False
@@ -357,7 +357,7 @@ class Node:
         self._broker.journal.begin_write(writer)
         writer.settled()
         if type(writer) is Partition:
-            self._broker.waits.changed((writer.topic.id, writer.index))
+            self._broker.waits.changed(IdPartition(writer.topic.id, writer.index))
             self._cleaner.look_at(writer, now)
         self._broker.journal.shown(writer)
 
@@ -391,7 +391,7 @@ class Node:
 
     def _cut_back(self, partition: Partition, now: Instant) -> None:
         partition.cut_back()
-        self._broker.waits.changed((partition.topic.id, partition.index))
+        self._broker.waits.changed(IdPartition(partition.topic.id, partition.index))
         if partition.topic.name == OFFSETS_TOPIC:
             self._refuse(self._coordinators.reload(partition, now), Code.COORDINATOR_NOT_AVAILABLE)
 

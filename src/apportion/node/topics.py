@@ -17,7 +17,7 @@ from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import UNSUPPORTED, check_settings
 from apportion.store.catalog import Catalog
-from apportion.topics import NAME_LENGTH, Topic, TopicId, Topics, is_topic_name
+from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
@@ -52,7 +52,7 @@ TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow 
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
-class Setting(NamedTuple):
+class ConfigEntry(NamedTuple):
     """One setting of a topic or broker: its name, its value, and where the value comes from (Kafka's numbers)."""
 
     name: str
@@ -227,7 +227,7 @@ class TopicService:
         self._last_ids = (following + 1, end)
         return following
 
-    def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[Setting]:
+    def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
         """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
         own = self._catalog.config_of(name) if given is None else given
         settings = self._settings
@@ -246,11 +246,11 @@ class TopicService:
         for key, default in TOPIC_SETTINGS.items():
             value = own.get(key)
             if value is not None:
-                found.append(Setting(key, value, 1))
+                found.append(ConfigEntry(key, value, 1))
             elif from_broker.get(key, default) != default:
-                found.append(Setting(key, from_broker[key], 4))
+                found.append(ConfigEntry(key, from_broker[key], 4))
             else:
-                found.append(Setting(key, default, 5))
+                found.append(ConfigEntry(key, default, 5))
         return found
 
     def rules_of(self, topic: Topic) -> TopicRules:
@@ -280,7 +280,7 @@ class TopicService:
 
     def _wake(self, topic: Topic) -> None:
         for index in range(topic.partitions):
-            self._waits.changed((topic.id, index))
+            self._waits.changed(IdPartition(topic.id, index))
 
     def _wrote(self) -> None:
         self.mark = self._journal.wrote(self)

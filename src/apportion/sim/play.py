@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.member.batch.plan import EARLIEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import State
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.reader import Reader
+from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.worker import Worker, starting_of
 from apportion.sim.checks.classic_laws import unsettled
 from apportion.sim.checks.offset_laws import ByTopic, of_group
@@ -19,6 +19,7 @@ from apportion.sim.kernel.scenario import CONSUMER, Scenario
 from apportion.sim.kernel.trace import Chronicle
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
+from apportion.topics import TopicIdPartition
 
 SLICE_US = 500_000  # how often it is asked whether the world has settled
 
@@ -192,7 +193,7 @@ def _unwritten(stage: Stage) -> Iterator[str]:
     for partition in stage.broker.node.partitions():
         if partition.topic.name not in stage.names:
             continue
-        place, end = Place(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
+        place, end = TopicIdPartition(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
         rows = sink.rows.get(place)
         begins = rows[0][0] if rows else first.get(place, 0)
         if begins and starting_of(stage.world.scenario) == EARLIEST:
@@ -238,7 +239,19 @@ def _unread(stage: Stage) -> Iterator[str]:
 def _bytes(stage: Stage) -> Iterator[bytes]:
     """What the broker's disk and the sink hold."""
     yield from _files(stage.broker.disk, ROOT)
-    yield repr(sorted(stage.sink.rows.items())).encode()
+    yield _rows_text(stage.sink).encode()
+
+
+def _rows_text(sink: Sink) -> str:
+    """Return the rows of the sink as they go into the digest.
+
+    Written out, not taken from `repr`: no digest may change because a class or a field gets another name.
+    """
+    rows = (
+        f"(Place(topic={topic!r}, topic_id={topic_id!r}, partition={partition}), {ranges!r})"
+        for (topic, topic_id, partition), ranges in sorted(sink.rows.items())
+    )
+    return f"[{', '.join(rows)}]"
 
 
 def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:

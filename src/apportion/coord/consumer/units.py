@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.topics import TopicId
+from apportion.topics import IdPartition, TopicId
 
 SHIFT = 32
 PARTITION = (1 << SHIFT) - 1
@@ -158,10 +158,10 @@ class UnitOwners:
             if holders[unit & PARTITION] == member_id:
                 holders[unit & PARTITION] = None
 
-    def held(self, units: UnitNumbering) -> dict[tuple[TopicId, int], str]:
+    def held(self, units: UnitNumbering) -> dict[IdPartition, str]:
         """Every unit that somebody has, under the name that it has everywhere."""
         return {
-            (units.ids[number], partition): holder
+            IdPartition(units.ids[number], partition): holder
             for number, holders in enumerate(self._by_topic)
             for partition, holder in enumerate(holders)
             if holder is not None
@@ -171,6 +171,6 @@ class UnitOwners:
 def by_topic_with_epochs(
     grants: Mapping[int, int], units: UnitNumbering
 ) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
-    """Grants as a record holds them: topic, partitions ascending, their epochs."""
+    """AssignedUnits as a record holds them: topic, partitions ascending, their epochs."""
     for topic_id, partitions in units.by_topic(grants):
         yield topic_id, partitions, tuple(grants[units.unit(topic_id, partition)] for partition in partitions)

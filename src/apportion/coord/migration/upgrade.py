@@ -22,7 +22,7 @@ from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.turn import Request, Turn
 from apportion.errors import Code, DecodeError, Refused
-from apportion.topics import TopicId, Topics
+from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records import consumer_serde
@@ -44,8 +44,6 @@ KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 NO_ASSIGNMENT = consumer_serde.encode(ConsumerProtocolAssignment())
 NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
-
-TopicIdPartition = tuple[TopicId, int]
 
 
 def heartbeat_to_classic_group(turn: Turn, ask: Request[ConsumerGroupHeartbeatRequest]) -> None:
@@ -142,14 +140,14 @@ def with_unrevoked(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember])
     An assignment has taken it away, but the member may not have heard of that. Of two that say so, the one that said it of the
     younger generation is right. Errors: UNKNOWN_SERVER_ERROR for a partition that two members have, as in Kafka.
     """
-    holders: dict[TopicIdPartition, str] = {}
+    holders: dict[IdPartition, str] = {}
     for heir in heirs:
         for place in each_partition(heir.assigned):
             if place in holders:
                 why = f"{holders[place]} and {heir.member.member_id} have one partition."
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
             holders[place] = heir.member.member_id
-    debts: dict[str, list[TopicIdPartition]] = {}
+    debts: dict[str, list[IdPartition]] = {}
     for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
         for place in each_partition(classic_api.to_topic_partitions(heir.subscription.owned_partitions, turn.topics)):
             if place not in holders:
@@ -221,12 +219,12 @@ def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def each_partition(parts: Iterable[TopicPartitions]) -> Iterator[TopicIdPartition]:
+def each_partition(parts: Iterable[TopicPartitions]) -> Iterator[IdPartition]:
     """Partitions one by one."""
-    return ((part.topic_id, index) for part in parts for index in part.partitions)
+    return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def by_topic(some: Iterable[TopicIdPartition]) -> tuple[TopicPartitions, ...]:
+def by_topic(some: Iterable[IdPartition]) -> tuple[TopicPartitions, ...]:
     """Partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):

@@ -6,7 +6,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.topic_settings import config_type
-from apportion.node.topics import Setting, check_name
+from apportion.node.topics import ConfigEntry, check_name
 from apportion.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -54,7 +54,7 @@ def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> Desc
     )
 
 
-def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Iterable[Setting]:
+def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Iterable[ConfigEntry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)
@@ -66,7 +66,7 @@ def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Itera
             raise Refused(Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}")
         defaults = type(broker.settings)().named()
         return [
-            Setting(key, value, DEFAULT if defaults[key] == value else STATIC_BROKER)
+            ConfigEntry(key, value, DEFAULT if defaults[key] == value else STATIC_BROKER)
             for key, value in broker.settings.named().items()
         ]
     raise Refused(Code.INVALID_REQUEST, f"settings of resource type {resource.resource_type} cannot be described here")

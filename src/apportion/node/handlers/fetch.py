@@ -10,6 +10,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import LEADER_EPOCH, Partition
+from apportion.topics import IdPartition
 from apportion.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -50,14 +51,14 @@ class FetchResult:
         self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self.bytes = 0
         self.failed = False
-        places = []
+        places: list[IdPartition] = []
         topics = []
         for topic, asked in _distinct_partitions(request.topics):
             partitions = []
             for wanted in asked:
                 partition = self._found(topic, wanted)
                 if partition is not None:
-                    places.append((partition.topic.id, partition.index))
+                    places.append(IdPartition(partition.topic.id, partition.index))
                 partitions.append(self._read(topic, wanted, partition))
             topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)))
         self.places = tuple(places)

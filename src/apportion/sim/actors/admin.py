@@ -4,12 +4,11 @@ from typing import Any
 
 from apportion.errors import Code
 from apportion.member.batch.offsets import fetch_request
-from apportion.member.batch.span import Place
 from apportion.sim.actors.broker import Broker
 from apportion.sim.actors.requests import DESCRIBE, FETCH, NoAnswer, Pause, Request, topics_of
 from apportion.sim.kernel.client import Client
 from apportion.sim.kernel.clock import EPOCH_MS, Story, World
-from apportion.topics import Topic
+from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -146,7 +145,7 @@ class Onlooker(Client):
                 topics = yield from topics_of(self, names)
             except NoAnswer:
                 continue
-            places = [Place(topic.name, topic.id, index) for topic in topics for index in range(topic.partitions)]
+            places = [TopicIdPartition(topic.name, topic.id, index) for topic in topics for index in range(topic.partitions)]
             for group in self._groups:
                 yield Request(fetch_request(group, places), FETCH)
                 yield Request(ConsumerGroupDescribeRequest(group_ids=(group,)), DESCRIBE)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
-from apportion.member.batch.span import Place
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember, Settings
@@ -39,6 +38,7 @@ from apportion.sim.kernel.clock import Alarm, Telling, World
 from apportion.sim.kernel.network import Line
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -67,7 +67,7 @@ def has_news(member: AnyMember) -> bool:
     return view.epoch > 0 and view.target is not None and view.target != view.owned
 
 
-Held = tuple[int, Mapping[Place, None]]
+Held = tuple[int, Mapping[TopicIdPartition, None]]
 """What an owner uses: in which life of its member, and which places."""
 NOTHING: Held = (0, {})
 
@@ -210,7 +210,7 @@ class Application(Client):
     def heeds(self, action: Any) -> None:
         """What only some members want is under way; of offers and losses the owner reads in the member's view."""
 
-    def takes(self, life: int, places: Mapping[Place, None]) -> None:
+    def takes(self, life: int, places: Mapping[TopicIdPartition, None]) -> None:
         """The owner uses exactly these places from now on."""
         if self.hand[0] != life or self.hand[1] != places:
             self.hand = (life, dict.fromkeys(places))

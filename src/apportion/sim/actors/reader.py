@@ -5,12 +5,11 @@ It promises each record at least once. What it lets go of it commits first, and 
 
 from apportion.errors import Refused
 from apportion.member.batch.plan import EARLIEST, LATEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_news
 from apportion.sim.actors.requests import News, NoAnswer, Pause, commit, committed, offsets_at, topics_of
 from apportion.sim.kernel.clock import Story
-from apportion.topics import TopicId
+from apportion.topics import TopicId, TopicIdPartition
 
 IDLE_MS = 500
 
@@ -23,8 +22,8 @@ class Reader(Application):
     def story(self) -> Story:
         """Poll, for as long as the process lives."""
         self._names: dict[TopicId, str] = {}
-        self._positions: dict[Place, int] = {}
-        self._committed: dict[Place, int] = {}
+        self._positions: dict[TopicIdPartition, int] = {}
+        self._committed: dict[TopicIdPartition, int] = {}
         self._life = 0
         while True:
             self.tell(Polled())
@@ -53,7 +52,7 @@ class Reader(Application):
         unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
         for topic in (yield from topics_of(self, unknown)):
             self._names[topic.id] = topic.name
-        wanted = [Place(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names]
+        wanted = [TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names]
         if any(place not in wanted for place in self._positions):
             yield Pause(self.work_ms(100))
             yield from self._try_to_commit()

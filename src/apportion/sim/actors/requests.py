@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
-from apportion.member.batch.span import Place
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.kernel.clock import Process, Story
-from apportion.topics import Topic, TopicId, Topics
+from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -90,7 +89,7 @@ def as_member(who: "Application", life: int, ask: Callable[[Membership, int], St
         yield News(EPOCH_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
 
 
-def commit(who: "Application", offsets: Mapping[Place, int], life: int, metadata: str = "") -> Story:
+def commit(who: "Application", offsets: Mapping[TopicIdPartition, int], life: int, metadata: str = "") -> Story:
     """The group has stored these offsets."""
 
     def said(membership: Membership, until_ms: int) -> Story:
@@ -101,13 +100,13 @@ def commit(who: "Application", offsets: Mapping[Place, int], life: int, metadata
         yield from as_member(who, life, said)
 
 
-def committed(who: "Application", places: Iterable[Place], life: int) -> Story:
+def committed(who: "Application", places: Iterable[TopicIdPartition], life: int) -> Story:
     """The group's offset of each place; None where it has none."""
     found = yield from stored(who, places, life)
     return {place: one.offset for place, one in found.items()}
 
 
-def stored(who: "Application", places: Iterable[Place], life: int) -> Story:
+def stored(who: "Application", places: Iterable[TopicIdPartition], life: int) -> Story:
     """What the group has stored of each place, with its metadata."""
     wanted = tuple(places)
 
@@ -126,9 +125,9 @@ def worst(codes: Iterable[Code]) -> Code:
     return next((code for code in codes if code is not Code.NONE), Code.NONE)
 
 
-def offsets_at(who: Process, places: Iterable[Place], when: int) -> Story:
+def offsets_at(who: Process, places: Iterable[TopicIdPartition], when: int) -> Story:
     """Where the logs of these places begin (EARLIEST) or end (LATEST)."""
-    wanted: dict[str, list[Place]] = {}
+    wanted: dict[str, list[TopicIdPartition]] = {}
     for place in places:
         wanted.setdefault(place.topic, []).append(place)
     if not wanted:
@@ -140,7 +139,7 @@ def offsets_at(who: Process, places: Iterable[Place], when: int) -> Story:
         for name, some in wanted.items()
     )
 
-    def read(answer: Any) -> tuple[Code, dict[Place, int]]:
+    def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, int]]:
         found, codes = {}, []
         for topic in answer.topics:
             for place, said in zip(wanted[topic.name], topic.partitions, strict=True):

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
-from apportion.member.batch.span import Place
 from apportion.sim.checks.stickiness import moved_without_need
 from apportion.sim.checks.subscriptions import Named, given_to, subscription_of
 from apportion.sim.kernel.clock import World
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -205,7 +204,7 @@ class Generations:
         owner does, the sink and the coordinator refuse.
         """
         newest = 0 if group.saved is None else group.saved.generation
-        owner: dict[Place, str] = {}
+        owner: dict[TopicIdPartition, str] = {}
         for each in applications:
             life, places = each.hand
             if not places or not each.is_up or each.group != group.group_id:
@@ -228,7 +227,7 @@ def parked(group: ClassicGroup) -> Iterator[Ticket]:
             yield member.sync
 
 
-def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: Place) -> bool:
+def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: TopicIdPartition) -> bool:
     """The member is of the group's generation, which gave the place to no other member and is not about to."""
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
         return False

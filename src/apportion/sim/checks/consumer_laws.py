@@ -10,7 +10,7 @@ from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.topics import Topic, Topics
+from apportion.topics import IdPartition, Topic, Topics
 
 Law = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
@@ -127,13 +127,15 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     saved = group.saved
     ids = saved.units.ids
     held = saved.holders.held(saved.units)
-    claimed = {(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.holds()}
+    claimed = {
+        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.holds()
+    }
     if held == claimed:
         return
-    for topic_id, partition in dict.fromkeys([*held, *claimed]):
-        table, members = held.get((topic_id, partition)), claimed.get((topic_id, partition))
+    for partition in dict.fromkeys([*held, *claimed]):
+        table, members = held.get(partition), claimed.get(partition)
         if table != members:
-            place = _place(group, topics, saved.units.unit(topic_id, partition))
+            place = _place(group, topics, saved.units.unit(*partition))
             yield f"{place} is held by {members or 'nobody'}, but the table of holders says {table or 'nobody'}."
 
 

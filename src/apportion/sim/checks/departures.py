@@ -6,8 +6,7 @@ from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.member.batch.span import Place
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -54,7 +53,7 @@ def was_asked(request: Any, member_id: str, last: Looked) -> bool:
             return False
 
 
-def has_namesake(group: ConsumerGroup, member_id: str, place: Place, topics: Topics) -> bool:
+def has_namesake(group: ConsumerGroup, member_id: str, place: TopicIdPartition, topics: Topics) -> bool:
     """The place's topic is gone, or nobody has the place, or the member was given a partition of that number in a topic that is
     gone: the classic protocol only says names, so a member cannot tell a topic from one that was made later under its name.
     """

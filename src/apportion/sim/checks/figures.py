@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from apportion.member.batch.span import Place
 from apportion.sim.kernel.clock import World
 from apportion.sim.kernel.trace import Hand
+from apportion.topics import TopicIdPartition
 
 if TYPE_CHECKING:
     from apportion.sim.actors.member import Application
@@ -20,8 +20,8 @@ class History:
         self.longest_unowned_ms = 0
         self._world = world
         self._unsettled_since_ms: dict[str, int] = {}
-        self._hands: dict[str, dict[Place, str]] = {}
-        self._free_since_ms: dict[tuple[str, Place], int] = {}
+        self._hands: dict[str, dict[TopicIdPartition, str]] = {}
+        self._free_since_ms: dict[tuple[str, TopicIdPartition], int] = {}
 
     def group_changed(self, name: str, epochs: int, has_converged: bool) -> None:
         """The group is not what it was; its epoch, or generation, has grown by `epochs`."""
@@ -35,7 +35,7 @@ class History:
 
     def hand_changed(self, group: str, applications: Iterable["Application"]) -> None:
         """Some owner of the group uses other places."""
-        now: dict[Place, str] = {}
+        now: dict[TopicIdPartition, str] = {}
         for application in applications:
             if application.group == group and application.is_up:
                 for place in application.hand[1]:
@@ -51,11 +51,11 @@ class History:
                 self._taken(group, place)
                 self._tell(group, place, who)
 
-    def _taken(self, group: str, place: Place) -> None:
+    def _taken(self, group: str, place: TopicIdPartition) -> None:
         since_ms = self._free_since_ms.pop((group, place), None)
         if since_ms is not None and self._world.now_ms < self._world.scenario.duration_ms:
             self.longest_unowned_ms = max(self.longest_unowned_ms, self._world.now_ms - since_ms)
 
-    def _tell(self, group: str, place: Place, who: str) -> None:
+    def _tell(self, group: str, place: TopicIdPartition, who: str) -> None:
         if self._world.chronicle is not None:
             self._world.chronicle.hands.append(Hand(self._world.now_us, group, str(place), who))

@@ -15,15 +15,13 @@ from apportion.coord.consumer.units import PARTITION, SHIFT, AssignedUnits
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.shard import Shard
-from apportion.topics import TopicId, Topics
+from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
     GroupMetadataValue,
     OffsetCommitValue,
 )
-
-Place = tuple[TopicId, int]
 
 
 class SavedMember(NamedTuple):
@@ -33,9 +31,9 @@ class SavedMember(NamedTuple):
     epoch: int
     previous_epoch: int
     state: MemberState
-    assigned: dict[Place, int]
-    revoking: dict[Place, int]
-    target: tuple[Place, ...] | None
+    assigned: dict[IdPartition, int]
+    revoking: dict[IdPartition, int]
+    target: tuple[IdPartition, ...] | None
 
 
 class SavedGroup(NamedTuple):
@@ -51,7 +49,7 @@ class SavedGroup(NamedTuple):
     speakers: dict[str, int]
     classics: int
     settled_at: dict[int, int]
-    holders: dict[Place, str]
+    holders: dict[IdPartition, str]
 
 
 class SavedShard(NamedTuple):
@@ -130,7 +128,9 @@ def _group(group: ConsumerGroup) -> SavedGroup:
 
 
 def _member(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
-    target = None if member.target is None else tuple((ids[unit >> SHIFT], unit & PARTITION) for unit in member.target.tolist())
+    target = None
+    if member.target is not None:
+        target = tuple(_partition(unit, ids) for unit in member.target.tolist())
     return SavedMember(
         member.said,
         member.epoch,
@@ -142,8 +142,8 @@ def _member(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
     )
 
 
-def _given(grants: AssignedUnits, ids: list[TopicId]) -> dict[Place, int]:
-    places = [(ids[unit >> SHIFT], unit & PARTITION) for unit in grants.units.tolist()]
+def _given(grants: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
+    places = [_partition(unit, ids) for unit in grants.units.tolist()]
     return dict(zip(places, grants.epochs.tolist(), strict=True))
 
 
@@ -176,3 +176,7 @@ def _named(name: Any) -> str:
 def _shown(value: Any) -> str:
     """A value as people read it: targets as a list of partitions."""
     return f"[{', '.join(map(_named, value))}]" if type(value) is tuple else repr(value)
+
+
+def _partition(unit: int, ids: list[TopicId]) -> IdPartition:
+    return IdPartition(ids[unit >> SHIFT], unit & PARTITION)

@@ -9,7 +9,6 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
@@ -25,7 +24,7 @@ from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.streams.plain import topology_of
 from apportion.streams.questions import EndOffsets, MakeTopics
-from apportion.topics import TopicId
+from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -144,7 +143,7 @@ class StreamThread(Application):
         super().tell(event)
         self.looks_on(self)
 
-    def takes(self, life: int, places: Mapping[Place, None]) -> None:
+    def takes(self, life: int, places: Mapping[TopicIdPartition, None]) -> None:
         """The owner runs exactly the tasks of these places from now on."""
         self.active, self.active_in = dict.fromkeys(task_of(place) for place in places), life
         self.looks_on(self)
@@ -209,7 +208,7 @@ class StreamThread(Application):
                 self.tell(Known(request_id, seen))
             else:
                 assert isinstance(question, EndOffsets), "no source of this topology is a changelog"
-                places = {place: Place(place.topic, b"", place.partition) for place in question.places}
+                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
                 ends = yield from offsets_at(self, places.values(), LATEST)
                 self.tell(Told(request_id, {place: ends[each] for place, each in places.items()}))
         except (Refused, NoAnswer) as problem:
@@ -282,7 +281,9 @@ class StreamThread(Application):
         now = self.member.view()
         if (now.lives, now.target) != (life, target):
             return
-        wanted = dict.fromkeys(Place(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names)
+        wanted = dict.fromkeys(
+            TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names
+        )
         self.takes(life, {place: None for place in self.hand[1] if place in wanted})
         self.tell(Adopted(life, target))
         now = self.member.view()
@@ -320,10 +321,10 @@ def assignor_of(release: Release) -> str:
     return "highavailability" if release.cooperative and release.metadata >= WARMS_UP else "sticky"
 
 
-def task_of(place: Place) -> TaskId:
+def task_of(place: TopicIdPartition) -> TaskId:
     """The task that reads the place."""
     return TaskId(SPLITS if place.topic == SOURCE else COUNTER, place.partition)
 
 
-def _changelog(task: TaskId) -> Place:
-    return Place(COUNTS, b"", task.partition)
+def _changelog(task: TaskId) -> TopicIdPartition:
+    return TopicIdPartition(COUNTS, b"", task.partition)
