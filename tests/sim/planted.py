@@ -8,7 +8,7 @@ Those of classic groups, and of groups of both protocols, are in `planted_classi
 from collections.abc import Callable, Iterable, Mapping
 
 from apportion.coord import replay, shard
-from apportion.coord.consumer import fencing, spine, timers
+from apportion.coord.consumer import fencing, spine, state, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
@@ -134,7 +134,7 @@ PLANTED = {
         Planted(
             "commit-epoch",
             "Who is a member of the group may commit.",
-            ((fencing, "may_commit", members_may_commit),),
+            ((state, "may_commit", members_may_commit),),
         ),
         Planted(
             "reply-before-durable",

@@ -19,7 +19,7 @@ from apportion.coord.group import CommitClaim
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.migration.downgrade import RemainingMember, to_saved_member
 from apportion.coord.migration.upgrade import UpgradedMember
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
@@ -115,7 +115,7 @@ def without_debts(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) 
     return heirs
 
 
-def beat_of_who_owns_nothing(turn: Turn, ask: Request[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+def beat_of_who_owns_nothing(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
     return replace(to_beat(turn, ask, subscription), owned=())
 
 

@@ -9,7 +9,7 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.group import ALL_OPERATIONS
 from apportion.coord.offsets import delete_group_offsets
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
 from apportion.topics import Topics
 from apportion.wire.messages import consumer_group_describe as described
@@ -26,7 +26,7 @@ CLASSIC, CONSUMER = 0, 1
 """The types of members of a consumer group, by the protocol that they speak."""
 
 
-def describe_consumer_groups(turn: Turn, ask: Request[ConsumerGroupDescribeRequest]) -> None:
+def describe_consumer_groups(turn: Turn, ask: GroupRequest[ConsumerGroupDescribeRequest]) -> None:
     """Every consumer group that was named is described. Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND."""
     operations = ALL_OPERATIONS if ask.body.include_authorized_operations else NOT_ASKED
     groups = tuple(_described_group(turn, group_id, operations) for group_id in ask.body.group_ids)
@@ -78,7 +78,7 @@ def _assignment(held: Iterable[int], units: UnitNumbering, topics: Topics) -> de
     return described.Assignment(topic_partitions=tuple(parts))
 
 
-def list_groups(turn: Turn, ask: Request[ListGroupsRequest]) -> None:
+def list_groups(turn: Turn, ask: GroupRequest[ListGroupsRequest]) -> None:
     """Every group that passes both filters is listed, by id; a filter without a word lets all pass. Only states are stripped."""
     states = [word.strip().lower() for word in ask.body.states_filter]
     types = [word.lower() for word in ask.body.types_filter]
@@ -105,7 +105,7 @@ def list_groups(turn: Turn, ask: Request[ListGroupsRequest]) -> None:
     turn.reply(ask.ticket, ListGroupsResponse(groups=tuple(passing)))
 
 
-def delete_groups(turn: Turn, ask: Request[DeleteGroupsRequest]) -> None:
+def delete_groups(turn: Turn, ask: GroupRequest[DeleteGroupsRequest]) -> None:
     """The groups without members are forgotten with their offsets. Errors for one: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     results = tuple(
         DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id))) for group_id in ask.body.groups_names

@@ -11,7 +11,7 @@ from apportion.coord import records
 from apportion.coord.group import CommitClaim, FetchClaim
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
 from apportion.wire.messages.offset_commit import (
@@ -60,7 +60,7 @@ class TopicCommit(NamedTuple):
                 yield self.topic.id, partition
 
 
-def commit_offsets(turn: Turn, ask: Request[OffsetCommitRequest]) -> None:
+def commit_offsets(turn: Turn, ask: GroupRequest[OffsetCommitRequest]) -> None:
     """The offsets that may be stored are stored, and each partition has its answer.
 
     Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its
@@ -91,7 +91,7 @@ def commit_offsets(turn: Turn, ask: Request[OffsetCommitRequest]) -> None:
     turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
-def _commit_error(ledger: Ledger, ask: Request[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
+def _commit_error(ledger: Ledger, ask: GroupRequest[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
     """What the group has against the claimant; NONE if nothing. Other partitions of the request have their own answers."""
     body = ask.body
     epoch = body.generation_id_or_member_epoch
@@ -127,7 +127,7 @@ def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
 
 
 def _commit_partition(
-    turn: Turn, ask: Request[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
+    turn: Turn, ask: GroupRequest[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
 ) -> Code:
     """The offset is stored, unless its partition does not exist, the group denies it, or the note beside it is too long."""
     if topic is None:
@@ -163,7 +163,7 @@ def _metadata_fits(turn: Turn, said: OffsetCommitRequestPartition) -> bool:
     return len((said.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
 
 
-def fetch_offsets(turn: Turn, ask: Request[OffsetFetchRequest]) -> None:
+def fetch_offsets(turn: Turn, ask: GroupRequest[OffsetFetchRequest]) -> None:
     """The committed offsets are told; -1 where there is none, and no error for a group that does not exist."""
     if ask.version >= 8:
         groups = tuple(_fetch_group(turn, group, ask.version) for group in ask.body.groups)
@@ -252,7 +252,7 @@ def _resolve_topic_or_none(topics: Topics, name: str, topic_id: TopicId, version
     return topics.with_id(topic_id) if version >= 10 else topics.named(name)
 
 
-def delete_offsets(turn: Turn, ask: Request[OffsetDeleteRequest]) -> None:
+def delete_offsets(turn: Turn, ask: GroupRequest[OffsetDeleteRequest]) -> None:
     """The offsets are forgotten, but for topics that the group subscribes to.
 
     Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition

@@ -27,7 +27,7 @@ from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.refusals import GROUP_ERROR_RESPONSES
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import Action, Request, Turn
+from apportion.coord.turn import Action, GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Gone, Instant, Tick, Ticket
@@ -48,7 +48,7 @@ from apportion.wire.records import groups
 
 __all__ = ["APPLY", "HANDLERS", "HANDLERS_BY_GROUP", "ON_DEADLINE", "Append", "Shard", "TopicsChanged"]
 
-Handler = Callable[[Turn, Request[Any]], None]
+Handler = Callable[[Turn, GroupRequest[Any]], None]
 
 HANDLERS: dict[type[Any], Handler] = {
     OffsetCommitRequest: offsets.commit_offsets,
@@ -160,7 +160,7 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        ask = Request(event.ticket, event.request, event.version, event.caller, event.fresh)
+        ask = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
         kind = event.request.__class__
         try:
             if not self._is_loaded:

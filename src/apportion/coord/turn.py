@@ -14,7 +14,7 @@ B = TypeVar("B")
 Action = Append | Reply | Note
 
 
-class Request(NamedTuple, Generic[B]):
+class GroupRequest(NamedTuple, Generic[B]):
     """A request that waits for its answer: what was asked, in which version, by whom, and 16 bytes for an id it may need."""
 
     ticket: Ticket
@@ -74,7 +74,7 @@ class Turn:
         self._list_records()
         self._actions.append(Reply(ticket, body))
 
-    def park(self, ask: Request[Any]) -> Ticket:
+    def park(self, ask: GroupRequest[Any]) -> Ticket:
         """The request waits for a later step. Its ticket is for the group to keep, and to `release` before it is spent."""
         self._parked[ask.ticket] = ask.version
         return ask.ticket

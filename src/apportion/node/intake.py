@@ -2,7 +2,8 @@
 
 A batch is judged by its header and by what its records say of themselves: their times, and whether they have keys. No record is
 made of it, and one that is stored in another compression is packed anew as a whole. Since everybody waits for that, one request
-may have so much looked into and no more (`ValidationBudget`). A batch that is too large for it is refused where its topic asks for keys,
+may have so much looked into and no more (`ValidationBudget`). A batch that is too large for it is refused where its topic asks for
+keys,
 for young records or for another compression; elsewhere its header is believed.
 Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows no log and no producer state.
 """

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apportion.coord.refusals import GROUP_ERROR_RESPONSES
-from apportion.coord.turn import Request
+from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.wire.messages import (
@@ -39,7 +39,7 @@ def error_response(arrived: Arrived, code: Code) -> Any:
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
     if kind in GROUP_ERROR_RESPONSES:
-        request = Request(arrived.ticket, arrived.request, arrived.version, arrived.caller, arrived.fresh)
+        request = GroupRequest(arrived.ticket, arrived.request, arrived.version, arrived.caller, arrived.fresh)
         return GROUP_ERROR_RESPONSES[kind](request, Refused(code))
     return ERROR_RESPONSES[kind](arrived.request, arrived.version, code)
 

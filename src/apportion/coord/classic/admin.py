@@ -2,7 +2,7 @@
 
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from apportion.coord.group import ALL_OPERATIONS
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
 from apportion.wire.messages.describe_groups import (
     NOT_ASKED,
@@ -13,7 +13,7 @@ from apportion.wire.messages.describe_groups import (
 )
 
 
-def describe_groups(turn: Turn, ask: Request[DescribeGroupsRequest]) -> None:
+def describe_groups(turn: Turn, ask: GroupRequest[DescribeGroupsRequest]) -> None:
     """Every group that was named is described. Before version 6 a group that is not there is Dead, then GROUP_ID_NOT_FOUND."""
     operations = ALL_OPERATIONS if ask.body.include_authorized_operations else NOT_ASKED
     groups = tuple(described_group(turn, group_id, ask.version, operations) for group_id in ask.body.groups)

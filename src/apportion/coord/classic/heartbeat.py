@@ -3,12 +3,12 @@
 from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session
 from apportion.coord.classic.state import ClassicGroupState
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(turn: Turn, ask: Request[HeartbeatRequest]) -> None:
+def heartbeat(turn: Turn, ask: GroupRequest[HeartbeatRequest]) -> None:
     """The member lives, and knows whether its group rebalances.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,

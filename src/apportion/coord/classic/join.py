@@ -12,7 +12,7 @@ from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMem
 from apportion.coord.classic.timers import remove_pending_member
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_in_key
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.records.groups import GroupMetadataValue
@@ -25,7 +25,7 @@ MIN_PENDING_JOINS = 100
 UUID_CHARS = 37  # a dash and the id behind it
 
 
-def join(turn: Turn, ask: Request[JoinGroupRequest]) -> None:
+def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The member has an id to come back with, waits for the next generation, or knows the current one.
 
     Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST, GROUP_MAX_SIZE_REACHED,
@@ -47,7 +47,7 @@ def join(turn: Turn, ask: Request[JoinGroupRequest]) -> None:
             join_without_id(turn, group, ask)
 
 
-def check_request(ask: Request[JoinGroupRequest], settings: GroupSettings) -> None:
+def check_request(ask: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
     """Refuses what no group could grant, or no record could hold."""
     body = ask.body
     check_group_id(body.group_id)
@@ -60,7 +60,7 @@ def check_request(ask: Request[JoinGroupRequest], settings: GroupSettings) -> No
         raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
 
 
-def check_first_join(ask: Request[JoinGroupRequest]) -> None:
+def check_first_join(ask: GroupRequest[JoinGroupRequest]) -> None:
     """Refuses a join to a group that is not there, or is about to be made. Errors: UNKNOWN_MEMBER_ID, as in `check_protocols`."""
     if ask.body.member_id:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {ask.body.group_id}.")
@@ -108,7 +108,7 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     return group
 
 
-def reject_joiner(turn: Turn, group: ClassicGroup, ask: Request[JoinGroupRequest]) -> None:
+def reject_joiner(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The group is full; a member that comes too late for the next generation is none any more, and a new id is void."""
     member = group.live.members.get(ask.body.member_id)
     if member is not None:
@@ -118,7 +118,7 @@ def reject_joiner(turn: Turn, group: ClassicGroup, ask: Request[JoinGroupRequest
     turn.reply(ask.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", ask.version))
 
 
-def join_without_id(turn: Turn, group: ClassicGroup, ask: Request[JoinGroupRequest]) -> None:
+def join_without_id(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
     """Somebody without an id is told one, or is in; as a static member it may have a place already."""
     instance_id = ask.body.group_instance_id
     seated = None if instance_id is None else group.live.instances.get(instance_id)
@@ -132,7 +132,7 @@ def join_without_id(turn: Turn, group: ClassicGroup, ask: Request[JoinGroupReque
         add_member(turn, group, new_member(ask, member_id), ask)
 
 
-def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, ask: Request[JoinGroupRequest]) -> None:
+def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, ask: GroupRequest[JoinGroupRequest]) -> None:
     """Give the joiner the place of the static member `seated`, however full the group is.
 
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
@@ -141,7 +141,7 @@ def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, ask: Req
     replace_static_member(turn, group, group.live.members[seated], new_member(ask, member_id), ask)
 
 
-def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, ask: Request[JoinGroupRequest]) -> None:
+def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The id waits for its member for one session; who never comes back leaves nothing behind. The oldest ids give way to many."""
     pending = group.live.pending_joins
     while len(pending) >= max(MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)):
@@ -151,7 +151,7 @@ def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, ask: Requ
     turn.reply(ask.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, ask.version))
 
 
-def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: Request[JoinGroupRequest]) -> None:
+def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The group has a new member, which waits for its first generation."""
     live = group.live
     member.is_new = True
@@ -162,12 +162,12 @@ def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask:
     rebalance.prepare_or_complete_join(turn, group)
 
 
-def rejoin(turn: Turn, group: ClassicGroup, ask: Request[JoinGroupRequest]) -> None:
+def rejoin(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
     """Somebody with an id has its place in the next generation, or knows the current one if it need not wait for another."""
     body, live = ask.body, group.live
     if body.member_id in live.pending_joins:
         if body.group_instance_id is not None:
-            raise Refused(Code.UNKNOWN_SERVER_ERROR, f"ClassicGroupMember {body.member_id} was given its id as a dynamic member.")
+            raise Refused(Code.UNKNOWN_SERVER_ERROR, f"Member {body.member_id} was given its id as a dynamic member.")
         add_member(turn, group, new_member(ask, body.member_id), ask)
         return
     member = group.member_of(body.member_id, body.group_instance_id)
@@ -189,7 +189,7 @@ def may_answer_at_once(state: ClassicGroupState, leads: bool, says_the_same: boo
 
 
 def replace_static_member(
-    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, ask: Request[JoinGroupRequest]
+    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]
 ) -> None:
     """A static member that starts again has its place under a new id, and whoever has the old id is fenced (KIP-345).
 
@@ -221,13 +221,13 @@ def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_
     return join_response(live, member, members_for_leader(live) if leads else (), skips_assignment=leads)
 
 
-def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: Request[JoinGroupRequest]) -> None:
+def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The member waits on this request; one on which it waited before is sent back, for a member waits once."""
     before = group.live.park_join(member, turn.park(ask))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
-def new_member(ask: Request[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
+def new_member(ask: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
     """A member as it describes itself, which no group knows yet."""
     member = ClassicGroupMember(member_id, ask.body.group_instance_id, ask.caller, ask.body.protocol_type)
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
@@ -235,7 +235,7 @@ def new_member(ask: Request[JoinGroupRequest], member_id: str) -> ClassicGroupMe
     return member
 
 
-def timeouts_ms(ask: Request[JoinGroupRequest]) -> tuple[int, int]:
+def timeouts_ms(ask: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
     """Return the session and the rebalance timeout; version 0 knows only the first.
 
     A negative rebalance timeout is over at once, as in Kafka.
@@ -253,7 +253,7 @@ def supported_protocols(body: JoinGroupRequest) -> Protocols:
     return tuple(said.items())
 
 
-def member_id_prefix(ask: Request[JoinGroupRequest]) -> str:
+def member_id_prefix(ask: GroupRequest[JoinGroupRequest]) -> str:
     """What the id of the member begins with: its instance, or its client."""
     instance_id = ask.body.group_instance_id
     return ask.caller.client_id if instance_id is None else instance_id

@@ -4,12 +4,12 @@ from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.coord.classic.timers import remove_member, remove_pending_member
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 
-def leave(turn: Turn, ask: Request[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
     """The named members are gone, and the others rebalance once.
 
     Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, which up to version 2 stand at the top.

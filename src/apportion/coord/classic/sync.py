@@ -5,14 +5,14 @@ from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
 from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 MAX_GROUP_BYTES = 1 << 26  # of one group's record: Kafka has a limit for any record
 
 
-def sync(turn: Turn, ask: Request[SyncGroupRequest]) -> None:
+def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
     """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, INVALID_GROUP_ID,

@@ -17,7 +17,7 @@ from apportion.coord.consumer.spine import bump_epoch_if_changed, heartbeat, sub
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import fits_in_key
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
 from apportion.wire.messages import heartbeat as signs
@@ -37,7 +37,7 @@ class ClassicCaller(NamedTuple):
     classic: ClassicMemberMetadata
 
 
-def join(turn: Turn, ask: Request[JoinGroupRequest]) -> None:
+def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
 
     Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
@@ -88,7 +88,7 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
         raise Refused(Code.UNKNOWN_SERVER_ERROR, f"The subscription of {body.protocols[0].name} is malformed: {error}") from error
 
 
-def to_beat(turn: Turn, ask: Request[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+def to_beat(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
     """The join as the spine hears it: the member says everything anew, also what it still uses."""
     body = ask.body
     return Beat(
@@ -105,7 +105,7 @@ def to_beat(turn: Turn, ask: Request[JoinGroupRequest], subscription: ConsumerPr
     )
 
 
-def rebalance_timeout_ms(ask: Request[JoinGroupRequest]) -> int:
+def rebalance_timeout_ms(ask: GroupRequest[JoinGroupRequest]) -> int:
     """Return how long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
     return ask.body.session_timeout_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
 
@@ -138,7 +138,7 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
     )
 
 
-def sync(turn: Turn, ask: Request[SyncGroupRequest]) -> None:
+def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
     """The member knows its assignment, as of the generation that it joined, and lives.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, UNKNOWN_MEMBER_ID,
@@ -152,7 +152,7 @@ def sync(turn: Turn, ask: Request[SyncGroupRequest]) -> None:
     group, member, classic = seat
     protocol = classic.supported_protocols[0].name
     if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (None, protocol):
-        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"ConsumerGroupMember {body.member_id} joined with {protocol}.")
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}.")
     if member.epoch < group.saved.epoch and member.state is not MemberState.UNREVOKED:
         timers.arm_rejoin(turn, group, member)
         raise Refused(Code.REBALANCE_IN_PROGRESS)
@@ -173,7 +173,7 @@ def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, unit
     return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
 
 
-def classic_heartbeat(turn: Turn, ask: Request[signs.HeartbeatRequest]) -> None:
+def classic_heartbeat(turn: Turn, ask: GroupRequest[signs.HeartbeatRequest]) -> None:
     """The member lives, and knows whether it has to join again.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
@@ -200,7 +200,7 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
     return not any(fencing.is_blocked(group, member.member_id, unit) for unit in missing)
 
 
-def leave(turn: Turn, ask: Request[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
     """The named members are gone, whichever protocol they speak, and the group has one new epoch.
 
     Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 they stand at the top.
@@ -244,13 +244,9 @@ def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_
     member = _checked_member(group, member_id, instance_id)
     classic = member.said.classic_member_metadata
     if classic is None:
-        raise Refused(
-            Code.UNKNOWN_MEMBER_ID, f"ConsumerGroupMember {member_id} of group {group_id} does not speak the classic protocol."
-        )
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"Member {member_id} of group {group_id} does not speak the classic protocol.")
     if member.epoch != generation:
-        raise Refused(
-            Code.ILLEGAL_GENERATION, f"ConsumerGroupMember {member_id} is at generation {member.epoch}, not {generation}."
-        )
+        raise Refused(Code.ILLEGAL_GENERATION, f"Member {member_id} is at generation {member.epoch}, not {generation}.")
     return ClassicCaller(group, member, classic)
 
 

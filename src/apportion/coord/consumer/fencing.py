@@ -3,17 +3,12 @@
 Who calls a guard calls it through this module, so that a test can switch one off and watch what breaks.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from apportion.coord.consumer.beat import AWAY, JOINING, Beat
 from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.errors import Code, Refused
-
-if TYPE_CHECKING:
-    from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 
 
 class AdmittedMember(NamedTuple):
@@ -66,17 +61,6 @@ def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) ->
     return member.state is not MemberState.UNKNOWN or (owned is not None and not owned)
 
 
-def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
-    """The commit is by the epoch that the member has, or by an older one at which it had been given all of `units`.
-
-    Source: KIP-1251.
-    """
-    if claimed >= member.epoch:
-        return claimed == member.epoch
-    given = member.assigned.as_mapping() | member.revoking.as_mapping()
-    return all(unit in given and given[unit] <= claimed for unit in units)
-
-
 def admit(group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int) -> AdmittedMember:
     """Who sent the heartbeat, if it may be heard. Changes nothing.
 
@@ -96,12 +80,12 @@ def admit(group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None,
     if not is_epoch_valid(member, beat.epoch, owned):
         raise Refused(
             Code.FENCED_MEMBER_EPOCH,
-            f"ConsumerGroupMember {beat.member_id} is at epoch {member.epoch}, not {beat.epoch}: it has to give up everything and join again.",
+            f"Member {beat.member_id} is at epoch {member.epoch}, not {beat.epoch}: it has to give up everything and join again.",
         )
     if not is_state_known(member, owned):
         raise Refused(
             Code.FENCED_MEMBER_EPOCH,
-            f"ConsumerGroupMember {beat.member_id} is in a state of a newer coordinator: it has to give up everything and join again.",
+            f"Member {beat.member_id} is in a state of a newer coordinator: it has to give up everything and join again.",
         )
     return admission
 

@@ -9,7 +9,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
 from apportion.coord.consumer.spine import HeartbeatResult, heartbeat, leave
 from apportion.coord.records import fits_in_key
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -22,7 +22,7 @@ BLANK = "".join(map(chr, range(0x21)))
 """What Java trims: every character up to the space."""
 
 
-def consumer_group_heartbeat(turn: Turn, ask: Request[ConsumerGroupHeartbeatRequest]) -> None:
+def consumer_group_heartbeat(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
     """The member lives, joins or leaves, and knows its epoch and what changed in its assignment.
 
     Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved yet), then the group's own.

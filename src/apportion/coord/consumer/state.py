@@ -3,10 +3,9 @@
 The counters beside the members answer the questions of a steady heartbeat without looking at the members.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from apportion.coord import records
-from apportion.coord.consumer import fencing
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState
 from apportion.coord.consumer.units import (
     NO_ASSIGNED_UNITS,
@@ -168,7 +167,7 @@ class ConsumerGroup:
         if claim.version < 9 and not member.is_classic:
             raise Refused(Code.UNSUPPORTED_VERSION, "A member of a consumer group commits with version 9 or newer.")
         units = (self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions)
-        if not fencing.may_commit(member, claim.epoch, units):
+        if not may_commit(member, claim.epoch, units):
             raise _stale_epoch_error(member, claim.epoch)
 
     def check_fetch(self, claim: FetchClaim) -> None:
@@ -193,10 +192,21 @@ class ConsumerGroup:
         yield from records.group_tombstones(self.group_id)
 
 
+def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
+    """The commit is by the epoch that the member has, or by an older one at which it had been given all of `units`.
+
+    Source: KIP-1251.
+    """
+    if claimed >= member.epoch:
+        return claimed == member.epoch
+    given = member.assigned.as_mapping() | member.revoking.as_mapping()
+    return all(unit in given and given[unit] <= claimed for unit in units)
+
+
 def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
     """The refusal of an epoch that is not the member's, in the words of its protocol."""
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
-    return Refused(code, f"ConsumerGroupMember {member.member_id} is at epoch {member.epoch}, not {claimed}.")
+    return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 
 
 def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumbering) -> ConsumerGroupCurrentMemberAssignmentValue:

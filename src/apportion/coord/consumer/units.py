@@ -45,7 +45,7 @@ class PartitionsWithEpochs(PartitionsOfTopic, Protocol):
 
 
 class AssignedUnits(NamedTuple):
-    """UnitNumbering and the epoch at which each was given, side by side."""
+    """Units and the epoch at which each was given, side by side."""
 
     units: UnitArray
     epochs: EpochArray
@@ -171,6 +171,6 @@ class UnitOwners:
 def by_topic_with_epochs(
     grants: Mapping[int, int], units: UnitNumbering
 ) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
-    """AssignedUnits as a record holds them: topic, partitions ascending, their epochs."""
+    """Assigned units as a record holds them: topic, partitions ascending, their epochs."""
     for topic_id, partitions in units.by_topic(grants):
         yield topic_id, partitions, tuple(grants[units.unit(topic_id, partition)] for partition in partitions)

@@ -20,7 +20,7 @@ from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.refusals import RefusedWithoutMemberId
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics
 from apportion.wire.messages.join_group import JoinGroupRequest
@@ -34,7 +34,7 @@ DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a classic one."""
 
 
-def join_consumer_group(turn: Turn, ask: Request[JoinGroupRequest]) -> None:
+def join_consumer_group(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """A classic member joins a consumer group; one without members, or whose last member of the other protocol gives its place to
     the joiner, is a classic group from now on.
 
@@ -162,7 +162,9 @@ def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupR
     return seated if may_downgrade(turn.settings, [*stayers, heir]) else None
 
 
-def replace_last_consumer(turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, ask: Request[JoinGroupRequest]) -> None:
+def replace_last_consumer(
+    turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, ask: GroupRequest[JoinGroupRequest]
+) -> None:
     """The group is a classic one in which the joiner has the place of the replaced member, be it another or that member itself.
 
     It goes on as it is if nothing would come of a rebalance: every member has what it shall have, and the successor wants what its

@@ -20,7 +20,7 @@ from apportion.coord.consumer.fencing import group_full_error
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
-from apportion.coord.turn import Request, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.codec import Buffer
@@ -46,7 +46,7 @@ NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
 
 
-def heartbeat_to_classic_group(turn: Turn, ask: Request[ConsumerGroupHeartbeatRequest]) -> None:
+def heartbeat_to_classic_group(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
     """A member of the consumer protocol joins a classic group, which is a consumer group from now on.
 
     Errors: those of `consumer.check`; GROUP_ID_NOT_FOUND if the member does not join or the group cannot be upgraded;
