@@ -7,16 +7,14 @@ It refuses to know sockets, clocks and threads.
 A step is a row of acts: one request, one answer that was held, one deadline, one waiting fetch, one shard that hears of topics or
 who is gone. An act is done wholly, or it breaks off and `give_up` undoes it: **what fails leaves no trace that later steps could
 stumble over**.
-- What it wrote is cut away. Who writes says so before (`FlushGate.begin_write`), so it is known how far to go back, and the
-  writer is
-  read again from its files. Every shard that had a part in it is read again from its log.
+- What it wrote is cut away. Writers take a savepoint first (`FlushGate.begin_write`) and are read again from their files. Every
+  shard that had a part in it is read again from its log.
 - What it answered is taken back. The request that it was for has failed. The others whom it answered, and those that a shard which
   is read again had parked, are told once to ask again (COORDINATOR_NOT_AVAILABLE). Nobody waits for anything after that: not in
   `DelayedFetches`, not among the parts of a split request, not with a deadline.
-- The acts before it stand. Those behind it are not lost: they are in `_todo`, in `DelayedFetches.ripe` or among the
-  are
-  begun, and the deadline AGAIN has them done: at once, and after a pause where failures come in a row. What fails whenever it is
-  tried is tried once a second, and keeps neither the flush nor anybody else waiting.
+- The acts before it stand. Those behind it are not lost: they are in `_todo`, in `DelayedFetches.ripe` or among the deadlines, and
+  the deadline RETRY has them done: at once, and after a pause where failures come in a row. What fails whenever it is tried is
+  tried once a second, and keeps neither the flush nor anybody else waiting.
 - What an act may change beside that, it may change in one place that cannot break off, or do twice without harm.
 If the flush was being put together, it is unknown what the next one would cover, so it counts as refused by the disk. Where the
 undoing itself breaks off, nothing is known any more, and the broker ends.
