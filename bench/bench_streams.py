@@ -20,7 +20,7 @@ from apportion.streams.assignor.high_availability import high_availability
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
 from apportion.streams.metadata.model import LATEST, RUNNING, SubscriptionInfo
 from apportion.streams.queries import CreateInternalTopics
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle
 
@@ -67,7 +67,7 @@ def milliseconds(question: tuple[Tasks, ClientStates, AssignmentConfigs], times:
 
 def whole_milliseconds(times: int = 5) -> float:
     """The median of processor time from bytes to bytes: a group is led, adopts that, and is led again with a process more."""
-    topology = parse_topology([{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in TOPICS])
+    topology = topology_of([{"sources": [name], "changelogs": [f"{name}-changelog"]} for name in TOPICS])
     assignor = StreamsAssignor(StreamsSettings(topology, process_id(0), policy=POLICY))
     assignor.member_id = member_id(0)
     cluster = {name: TopicShape(PARTITIONS) for name in TOPICS}

@@ -8,10 +8,10 @@ from apportion.member.streams.machine import StreamsMember
 from apportion.streams.metadata.model import RUNNING
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.queries import CreateInternalTopics
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from tests.member.groupworld import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
 
-WORDS = parse_topology(
+WORDS = topology_of(
     [
         {"sources": ["lines"], "repartition_sinks": ["g-words"]},
         {"repartition_sources": ["g-words"], "changelogs": ["g-counts-changelog"]},

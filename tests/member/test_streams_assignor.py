@@ -11,10 +11,10 @@ from apportion.streams.metadata.codec import decode_assignment, decode_subscript
 from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo, TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.queries import CreateInternalTopics
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
-LINES = parse_topology([{"sources": ["lines"]}])
+LINES = topology_of([{"sources": ["lines"]}])
 HERE, THERE = HostInfo("here", 1), HostInfo("there", 2)
 RUNS = {TaskId(0, 1): RUNNING}
 TASK, PLACE = TaskId(0, 1), TopicPartition("lines", 1)
@@ -154,7 +154,7 @@ def plan(asking, ends):
 
 @pytest.mark.parametrize("leader", ["a", "b"])
 def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(leader):
-    counts = parse_topology([{"sources": ["lines"], "changelogs": ["counts"]}])
+    counts = topology_of([{"sources": ["lines"], "changelogs": ["counts"]}])
     members = {
         name: StreamsAssignor(StreamsSettings(counts, name.encode() * 16, probing_interval_ms=60_000)) for name in ("a", "b")
     }

@@ -12,11 +12,11 @@ from apportion.streams.assignor.client_metadata import (
     task_arrays,
 )
 from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
 A, B = b"a" * 16, b"b" * 16
-TOPOLOGY = parse_topology([{"sources": ["x"]}, {"sources": ["y"], "changelogs": ["y-changelog"]}])
+TOPOLOGY = topology_of([{"sources": ["x"]}, {"sources": ["y"], "changelogs": ["y-changelog"]}])
 NUMBERS = index_tasks(TOPOLOGY.tasks({"x": 2, "y": 2}))
 END = np.array([0, 0, 100, 50], np.int64)
 

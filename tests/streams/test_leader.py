@@ -20,17 +20,17 @@ from apportion.streams.metadata.model import (
 )
 from apportion.streams.metadata.releases import RELEASES
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
-WORDS = parse_topology(
+WORDS = topology_of(
     [
         {"sources": ["lines"], "repartition_sinks": ["g-words"]},
         {"repartition_sources": ["g-words"], "changelogs": ["g-counts-changelog"]},
     ]
 )
-LINES = parse_topology([{"sources": ["lines"]}])
-STATE = parse_topology([{"sources": ["lines"], "changelogs": ["g-changelog"]}])
+LINES = topology_of([{"sources": ["lines"]}])
+STATE = topology_of([{"sources": ["lines"], "changelogs": ["g-changelog"]}])
 
 
 def told(process, version=11, owned=(), sums=None, **rest):
@@ -87,12 +87,12 @@ def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need
 
 def test_of_a_source_that_serves_as_a_changelog_it_asks_what_is_committed():
     asked = []
-    leads(parse_topology([{"sources": ["lines"], "changelogs": ["lines"]}]), {"a": told("a")}, ends={}, asked=asked)
+    leads(topology_of([{"sources": ["lines"], "changelogs": ["lines"]}]), {"a": told("a")}, ends={}, asked=asked)
     assert asked == [FetchCommittedOffsets(lines(0, 1, 2, 3))]
 
 
 def test_a_task_with_two_sources_is_named_for_each_of_its_partitions():
-    both = parse_topology([{"sources": ["lines", "other"]}])
+    both = topology_of([{"sources": ["lines", "other"]}])
     plan = leads(both, {"a": told("a")}, exist={"lines": 2, "other": 1})
     assert plan.shares["a"] == ConsumerAssignment(
         (*lines(0, 1), TopicPartition("other", 0)), AssignmentInfo(11, 11, (TaskId(0, 0), TaskId(0, 1), TaskId(0, 0)))
@@ -144,7 +144,7 @@ def test_without_ends_everybody_keeps_what_it_runs_and_the_group_looks_again():
         (WORDS, {"lines": 4, "g-words": 9}, {}, AssignorError.ASSIGNMENT_ERROR, "g-words has 9 partitions and should have 4"),
         (WORDS, {"lines": 4}, {"g-words": 3}, AssignorError.ASSIGNMENT_ERROR, "g-words has 3 partitions and should have 4"),
         (
-            parse_topology([{"sources": ["lines", "x"], "copartition": [["lines", "x"]]}]),
+            topology_of([{"sources": ["lines", "x"], "copartition": [["lines", "x"]]}]),
             {"lines": 4, "x": 2},
             {},
             AssignorError.ASSIGNMENT_ERROR,

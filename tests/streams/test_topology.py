@@ -3,10 +3,10 @@ import pytest
 from apportion.errors import Code
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.topology import InternalTopic, MissingSources, Subtopology, Task, Topology, TopologyRefused
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
-COUNT = parse_topology(
+COUNT = topology_of(
     [
         {"sources": ["lines"], "repartition_sinks": ["app-words"]},
         {"repartition_sources": ["app-words"], "changelogs": ["app-counts-changelog"]},
@@ -20,7 +20,7 @@ def test_a_repartition_topic_has_as_many_partitions_as_the_largest_source_of_its
 
 def test_there_is_a_task_for_each_partition_of_a_subtopologys_largest_source():
     parts = [{"sources": ["a", "b"]}, {"sources": ["c"], "changelogs": ["c-changelog"]}]
-    topology = parse_topology(parts)
+    topology = topology_of(parts)
     assert topology.tasks(topology.partition_counts({"a": 1, "b": 2, "c": 1})) == (
         Task(TaskId(0, 0), (TopicPartition("a", 0), TopicPartition("b", 0)), ()),
         Task(TaskId(0, 1), (TopicPartition("b", 1),), ()),
@@ -38,13 +38,13 @@ def test_internal_topics_are_made_with_streams_settings():
 
 
 def test_a_source_that_serves_as_a_changelog_is_not_made():
-    table = parse_topology([{"sources": ["table"], "changelogs": ["table"]}])
+    table = topology_of([{"sources": ["table"], "changelogs": ["table"]}])
     assert table.internal_topics({"table": 4}) == ()
     assert table.tasks({"table": 1}) == (Task(TaskId(0, 0), (TopicPartition("table", 0),), (TopicPartition("table", 0),)),)
 
 
 def test_a_source_with_fewer_partitions_than_tasks_is_a_changelog_of_as_many_of_them():
-    tasks = parse_topology([{"sources": ["large", "table"], "changelogs": ["table"]}]).tasks({"large": 2, "table": 1})
+    tasks = topology_of([{"sources": ["large", "table"], "changelogs": ["table"]}]).tasks({"large": 2, "table": 1})
     assert [task.changelogs for task in tasks] == [(TopicPartition("table", 0),), ()]
 
 
@@ -55,7 +55,7 @@ def test_a_subtopologys_number_is_one_that_can_be_told(number):
 
 
 def test_partitions_follow_through_several_repartitions_and_copartitioned_topics():
-    chain = parse_topology(
+    chain = topology_of(
         [
             {"sources": ["a"], "repartition_sinks": ["one"]},
             {"repartition_sources": ["one"], "repartition_sinks": ["two"]},
@@ -135,4 +135,4 @@ def test_partitions_that_do_not_go_together_are_refused(topology, exist, why):
 )
 def test_a_topology_that_does_not_go_together_is_refused(parts, why):
     with pytest.raises(TopologyRefused, match=why):
-        parse_topology(parts)
+        topology_of(parts)

@@ -20,7 +20,7 @@ from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.topology import Topology
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicIdPartition, TopicPartition
 
 
@@ -51,7 +51,7 @@ class StreamsConsumer(Consumer):
         **options: Unpack[StreamsOptions],
     ) -> None:
         """The process joins its group at once. TopologyRefused or ValueError says what is wrong."""
-        self.topology = topology if isinstance(topology, Topology) else parse_topology(topology)
+        self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
         streams, others = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
         self._given = self._share = self._handed = TaskShare()  # as of the last look; as far as taken up; as the owner heard last

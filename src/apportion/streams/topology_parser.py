@@ -6,7 +6,7 @@ from typing import Any
 from apportion.streams.topology import InternalTopic, Subtopology, Topology, TopologyRefused
 
 
-def parse_topology(parts: Iterable[Mapping[str, Any]]) -> Topology:
+def topology_of(parts: Iterable[Mapping[str, Any]]) -> Topology:
     """The topology that was told: for each subtopology, by number, the fields of `Subtopology`, each a list.
 
     An internal topic is its name, or a mapping with the fields of `InternalTopic`. TopologyRefused says what cannot be meant.

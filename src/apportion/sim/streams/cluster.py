@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import State as Standing
+from apportion.coord.classic.state import ClassicGroupState as Standing
 from apportion.member.membership import State
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.member import Application

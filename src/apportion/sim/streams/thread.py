@@ -23,7 +23,7 @@ from apportion.sim.streams.instance import Instance
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
-from apportion.streams.topology_parser import parse_topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -31,7 +31,7 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
-WORD_COUNT = parse_topology(
+WORD_COUNT = topology_of(
     [
         {"sources": [SOURCE], "repartition_sinks": [WORDS]},
         {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
