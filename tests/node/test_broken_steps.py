@@ -52,8 +52,8 @@ PLACES = [
         DelayedFetches: ("park", "changed", "leave"),
         MetadataLog: ("_record", "unsynced_paths"),
         Log: (
-            *("append", "read", "unsynced_paths", "close_segment", "begin_at", "forget_before"),
-            *("new_segment", "make_way", "replace"),
+            *("append", "read", "unsynced_paths", "roll_segment", "raise_start_offset", "forget_before"),
+            *("new_cleaned_segment", "prepare_replacement", "replace"),
         ),
         Segment: ("append",),
     }.items()
@@ -111,7 +111,7 @@ actions = st.one_of(
 )
 DISK = [
     *[(Partitions, "of"), (Partitions, "make_room"), (MetadataLog, "_record"), (Log, "append"), (Segment, "append")],
-    *[(Log, "begin_at"), (Log, "close_segment"), (Log, "make_way")],
+    *[(Log, "raise_start_offset"), (Log, "roll_segment"), (Log, "prepare_replacement")],
 ]
 """Where the disk may refuse, so that nothing has changed."""
 numbers = st.sampled_from([1, 1, 1, 2, 3, 6])
