@@ -28,7 +28,7 @@ def checks_nothing(members, given):
 
 def never_steps_up(sent, heard, latest, leads_unfinished):
     return takes_up[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
-        used=min(sent, heard.used), rejoins=None
+        used=min(sent, heard.used), rejoin_reason=None
     )
 
 

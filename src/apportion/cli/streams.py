@@ -110,9 +110,9 @@ def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
 
 def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
-    said = {process.label: process.spoken for process in portrait.processes}
+    said = {process.label: process.versions for process in portrait.processes}
     holdup = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
-    holders = [process.name for process in portrait.processes if holdup is not None and process.label in holdup.holders]
+    holders = [process.name for process in portrait.processes if holdup is not None and process.label in holdup.processes]
     metadata = None
     if holdup is not None:
         metadata = {
@@ -137,15 +137,15 @@ def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[Top
 
 
 def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
-    spoken = process.spoken
-    is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
+    spoken = process.versions
+    is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
     active = [
         {"task": str(task), **_at_join(process, task), **_lag(partitions, found)} for task, partitions in process.active.items()
     ]
     lists: dict[str, list[dict[str, Any]]] = {name: [] for name in LISTS.values()}
     lists[LISTS[copies]] = [{"task": str(task), **_at_join(process, task)} for task in process.standby]
     return {
-        "process": None if process.id is None else process.name,
+        "process": None if process.process_id is None else process.name,
         "used": None if spoken is None else spoken.used,
         "supported": None if spoken is None else _supported(spoken.supported),
         "endpoint": process.endpoint or None,
@@ -158,7 +158,7 @@ def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[Topi
 
 
 def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
-    shown, said, given = consumer.shown, consumer.said, consumer.given
+    shown, said, given = consumer.description, consumer.subscription, consumer.assignment
     heard = given if isinstance(given, AssignmentInfo) else AssignmentInfo(used=0)
     return {
         "member": shown.member_id,

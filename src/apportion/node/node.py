@@ -107,11 +107,12 @@ class Node:
         self._sweep()
         broker.partitions.recover(broker.registry.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
         for partition in broker.partitions:
-            if partition.log.cut_bytes:
+            if partition.log.truncated_bytes:
                 self._out.append(
                     Note(
                         "warning",
-                        f"{partition.topic.name}-{partition.index} lost {partition.log.cut_bytes} bytes that were half written",
+                        f"{partition.topic.name}-{partition.index} lost "
+                        f"{partition.log.truncated_bytes} bytes that were half written",
                     )
                 )
         broker.registry.recovered(fresh)

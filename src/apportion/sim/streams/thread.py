@@ -208,7 +208,7 @@ class StreamThread(Application):
                 self.tell(Known(request_id, seen))
             else:
                 assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
-                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
+                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.partitions}
                 ends = yield from offsets_at(self, places.values(), LATEST)
                 self.tell(Told(request_id, {place: ends[each] for place, each in places.items()}))
         except (Refused, NoAnswer) as problem:
@@ -318,7 +318,7 @@ class StreamThread(Application):
 
 def assignor_of(release: Release) -> str:
     """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
-    return "highavailability" if release.cooperative and release.metadata >= WARMS_UP else "sticky"
+    return "highavailability" if release.cooperative and release.newest_version >= WARMS_UP else "sticky"
 
 
 def task_of(place: TopicIdPartition) -> TaskId:
