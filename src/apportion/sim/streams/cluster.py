@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.state import State as Standing
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.member import Application
 from apportion.sim.kernel.clock import World
@@ -95,7 +95,7 @@ class StreamsStage(Stage):
         if sorted(group.live.members) != sorted(map(self._id, live)):
             return False
         return all(
-            each.member.view().state is State.STABLE
+            each.member.view().state is MembershipState.STABLE
             and each.member.view().epoch == group.live.generation
             and len(each.hand[1]) == len(each.member.view().owned)
             for each in live
