@@ -211,9 +211,9 @@ def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path):
     path = f"{tmp_path}/lake"
     program = (
         "import os, sys, pyarrow\n"
-        "from apportion.spark.table import Attempt\n"
+        "from apportion.spark.table import TableAttempt\n"
         "if os.geteuid() == 0: os.seteuid(65534)\n"
-        "try: Attempt.on(sys.argv[1], None, pyarrow.schema([('city', pyarrow.string())]))\n"
+        "try: TableAttempt.on(sys.argv[1], None, pyarrow.schema([('city', pyarrow.string())]))\n"
         "except OSError as error: print(error)\n"
     )
     os.makedirs(path, mode=0o555)
