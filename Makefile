@@ -36,6 +36,7 @@ check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m pytest tests/test_tidy.py
 
 docs: $(READY) ## the site, into docs-out; every warning is a failure
+	@$(PY) -m tools.pages
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka

@@ -11,25 +11,26 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from tools import reference
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 """Pages at the root of the repository that are pages of the site. README.md is not: docs/index.md stands in its place."""
 
-DECISIONS = {"Decisions": "decisions/README.md"}
-"""The entry of the navigation that stands for all decisions."""
-
 CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`(?!\])|\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)", re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put every decision into the navigation, below their index."""
-    pages = sorted(page.name for page in (ROOT / "docs" / "decisions").glob("0*.md"))
-    decisions = {"Decisions": [f"decisions/{name}" for name in ["README.md", *pages]]}
+    """Put every decision and every public module into the navigation."""
+    decisions = sorted(page.name for page in (ROOT / "docs" / "decisions").glob("0*.md"))
+    many: dict[str, list[str | dict[str, str]]] = {
+        "Decisions": [f"decisions/{name}" for name in ["README.md", *decisions]],
+        "API": [{name: f"reference/api/{name}.md"} for name in reference.modules()],
+    }
     for section in config.nav or []:
         for title, entries in section.items():
-            if title == "Explanation":
-                section[title] = [decisions if entry == DECISIONS else entry for entry in entries]
+            if isinstance(entries, list):
+                section[title] = [{entry: many[entry]} if isinstance(entry, str) and entry in many else entry for entry in entries]
     return config
 
 
@@ -37,6 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are not in docs/."""
     for name in ROOT_PAGES:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    for name, text in reference.pages().items():
+        files.append(File.generated(config, name, content=text))
     return files
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 import apportion
-from apportion.client.classic_groups import describe_group
+from apportion.client.classic_groups import describe_classic_group
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
@@ -119,7 +119,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap, application
 
 def said(cluster, application):
     """What every instance said of tasks when it joined the present generation, by its endpoint; None unless the group is stable."""
-    group = describe_group(cluster, application)
+    group = describe_classic_group(cluster, application)
     if group is None or group.group_state != "Stable":
         return None
     blobs = (decode(ConsumerProtocolSubscription, each.member_metadata)[1].user_data for each in group.members)

@@ -14,7 +14,11 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def members(world):
 
 
 def assignment(version, *indexes):
-    parts = (TopicPartition(topic="foo", partitions=indexes),) if indexes else ()
+    parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes),) if indexes else ()
     return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)
 
 
@@ -200,7 +204,7 @@ def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_b
 def test_a_subscription_with_or_without_a_rack_is_heard(world, rack):
     """KAFKA-20778."""
     assert join(world, said=subscription(rack_id=rack)).error_code == Code.NONE
-    assert world.group().saved.members["m"].said.rack_id == rack
+    assert world.group().saved.members["m"].metadata.rack_id == rack
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class GroupPosition(NamedTuple):
         return max(0, self.end - self.committed)
 
 
-def describe_group(cluster: Cluster, group_id: str) -> DescribedGroup | None:
+def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | None:
     """The group as its coordinator shows it; None if there is no classic group of that name."""
 
     def read(answer: Any) -> tuple[Code, DescribedGroup]:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import State as Standing
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.member import Application
@@ -13,10 +12,10 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.laws import AT_REST, MOVING, Group
 from apportion.sim.streams.thread import COUNTER, SOURCE, SPLITS, StreamThread
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.metadata.releases import Manners
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.metadata.upgrades import RollingBounce
 
 
 class Point(NamedTuple):
@@ -24,7 +23,7 @@ class Point(NamedTuple):
 
     at_ms: int
     instance: str
-    runs_as: Bounce | None
+    runs_as: RollingBounce | None
     version: int
     tasks: int
 
@@ -36,7 +35,7 @@ class StreamsStage(Stage):
     which all were active for the first time.
     """
 
-    def __init__(self, world: World, instances: Sequence[Instance], policy: Policy, probing_ms: int) -> None:
+    def __init__(self, world: World, instances: Sequence[Instance], policy: AssignmentConfigs, probing_ms: int) -> None:
         """instances: those of the application; they share the world's workers, which are their threads, evenly."""
         self._probing_ms = probing_ms
         self.policy = policy
@@ -89,7 +88,7 @@ class StreamsStage(Stage):
     def is_at_rest(self) -> bool:
         """Every living thread has what its newest assignment gives it, and the group knows of nobody else."""
         group = self.classic_or_none
-        if group is None or group.live.state is not Standing.STABLE or not self.broker.is_listening:
+        if group is None or group.live.state is not ClassicGroupState.STABLE or not self.broker.is_listening:
             return False
         live = self._live()
         if sorted(group.live.members) != sorted(map(self._id, live)):
@@ -141,7 +140,7 @@ class StreamsStage(Stage):
 
     def triggers(self, thread: StreamThread, why: str) -> None:
         """The thread joins again because all understand a newer version."""
-        if thread.home.now_as.release.manners is Manners.PROBES and not thread.leads:
+        if thread.home.now_as.release.negotiation is VersionNegotiation.PROBES and not thread.leads:
             raise LawBroken("leader-triggers", f"{thread.name}, which does not lead, joins again: {why}.")
 
     def _looks_on(self, thread: StreamThread) -> None:
