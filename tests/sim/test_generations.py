@@ -21,12 +21,12 @@ from apportion.sim.checks.stickiness import moved_without_need
 from apportion.sim.kernel.scenario import CLASSIC, MIXED, drawn
 from apportion.sim.play import play
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 from apportion.wire.records.consumer_serde import encode_sticky
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 from tests.sim.planted import PLANTED
 
-to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm, downgrading.downgrade
+to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm_deadline, downgrading.downgrade
 
 
 def counts_backwards(self):
@@ -106,13 +106,13 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a group waits for a tenth of the time": (
         CLASSIC,
-        (rebalance, "_arm", waits_a_tenth),
+        (rebalance, "_arm_deadline", waits_a_tenth),
         "gone-with-cause",
         rf"group \w+: {ID} was dismissed from PREPARING after \d+ ms of silence and \d+ ms of waiting\.",
     ),
     "no session ever ends": (
         CLASSIC,
-        (shard, "EXPIRIES", {**shard.EXPIRIES, SESSION: lasts_for_ever}),
+        (shard, "ON_DEADLINE", {**shard.ON_DEADLINE, SESSION: lasts_for_ever}),
         "gone-in-time",
         rf"group \w+: {ID} is still a member after \d+ ms of silence\.",
     ),
@@ -168,8 +168,8 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(monkeypatch):
     world = drawn(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
     assert play(world).broken is None
-    stored = coordinators.stored
-    monkeypatch.setattr(coordinators, "stored", lambda partition: list(stored(partition))[:1])
+    stored = coordinators.stored_records
+    monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:1])
     broken = play(world).broken
     assert broken is not None and broken.law == "epochs-never-back", broken
     assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)
@@ -177,7 +177,7 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generatio
 
 def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
     """A member as the log knows it: what it was given, and what it told of its last share."""
-    data = encode_sticky((TopicPartition(topic="t", partitions=last),), at) if last else None
+    data = encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=last),), at) if last else None
     subscription = subscription_blob(Subscription(topics, data))
     return MemberMetadata(member_id=name, subscription=subscription, assignment=given_blob(Given((TopicParts("t", given),))))
 

@@ -8,9 +8,9 @@ from apportion.sim.kernel.trace import Chronicle
 from apportion.sim.streams.cluster import StreamsStage
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, drawn, rehearse
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.upgrades import RollingBounce
 
 
 def versions(rehearsed):
@@ -111,7 +111,7 @@ def running(instances, threads):
     """A stage on which everybody is at rest, and some seconds have passed since."""
     rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
     homes = [Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)]
-    stage = StreamsStage(World(rehearsal.scenario), homes, Policy(), rehearsal.probing_ms)
+    stage = StreamsStage(World(rehearsal.scenario), homes, AssignmentConfigs(), rehearsal.probing_ms)
     stage.opens()
     while not (stage.is_at_rest() and stage.world.now_ms > 30_000):
         stage.world.run(stage.world.now_us + 250_000)
@@ -137,7 +137,7 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
     home = stage.instances[0]
     first, second = home.threads
     second.pause(5_000_000)
-    home.close(Bounce(known_release("4.3")))
+    home.close(RollingBounce(known_release("4.3")))
     for thread in home.threads:
         stage.begins_again(thread, 1_000)
     first.begin()

@@ -92,7 +92,7 @@ def play_on_spark(wish: Wish, play: Play) -> int:
 def _figures(summary: list[Any]) -> Figures:
     """The figures that stand in the rows of a summary."""
     total = {row.figure: row.total for row in summary}
-    most = {row.figure: row.most for row in summary}
+    most = {row.figure: row.max_extra for row in summary}
     return Figures(
         seeds=summary[0].seeds,
         steps=round(total["steps"]),
@@ -114,7 +114,7 @@ def _print_summary(summary: list[Any]) -> None:
         places = 1 if row.figure.endswith("_s") else 0
         name = row.figure.removesuffix("_s").replace("_", " ") + (", seconds" if places else "")
         total = "" if row.figure in EXTREMES else f"{row.total:,.{places}f}"
-        table.add_row(name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.most)))
+        table.add_row(name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.max_extra)))
     Console(highlight=False).print(table)
 
 

@@ -14,8 +14,16 @@ from apportion.client.classic_groups import Position, described, listed, positio
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.streams.describe.group import Consumer, Copies, Portrait, Process, Shown, outline, portray
-from apportion.streams.describe.upgrade_blockers import find_holdup
+from apportion.streams.describe.group import (
+    DescribedConsumer,
+    DescribedProcess,
+    GroupDescription,
+    MemberDescription,
+    StandbyKind,
+    describe_group,
+    describe_without_metadata,
+)
+from apportion.streams.describe.upgrade_blockers import find_upgrade_blocker
 from apportion.streams.metadata.model import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup
@@ -30,7 +38,7 @@ OTHERS = {  # by the type of a group that is no classic one: what it is, and who
     "share": "a share group (KIP-932); kafka-share-groups.sh shows it",
     "streams": "a group of the streams protocol (KIP-1071), whose tasks the broker assigns; kafka-streams-groups.sh shows it",
 }
-LISTS = {Copies.STANDBY: "standby", Copies.WARMUP: "warmup", Copies.EITHER: "standby_or_warmup"}
+LISTS = {StandbyKind.STANDBY: "standby", StandbyKind.WARMUP: "warmup", StandbyKind.EITHER: "standby_or_warmup"}
 
 
 class NoStreamsGroup(Exception):
@@ -77,12 +85,12 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
         spoken = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
         raise NoStreamsGroup(f"{group_id!r} is no group of Kafka Streams ({spoken}); `apportion groups describe` shows it")
     shown = [
-        Shown(
+        MemberDescription(
             each.member_id, each.client_id, each.client_host, each.group_instance_id, each.member_metadata, each.member_assignment
         )
         for each in group.members
     ]
-    portrait = portray(shown) if is_told else outline(shown)
+    portrait = describe_group(shown) if is_told else describe_without_metadata(shown)
     found: Mapping[TopicPartition, Position] = {}
     problem = None
     try:
@@ -100,35 +108,35 @@ def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
     return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
-def report(group: DescribedGroup, portrait: Portrait, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
     said = {process.label: process.spoken for process in portrait.processes}
-    holdup = find_holdup({label: spoken for label, spoken in said.items() if spoken is not None})
+    holdup = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
     holders = [process.name for process in portrait.processes if holdup is not None and process.label in holdup.holders]
     metadata = None
     if holdup is not None:
         metadata = {
             "used": holdup.used,
             "understood": holdup.understood,
-            "possible": holdup.possible,
+            "possible": holdup.newest_understood,
             "held_back_by": holders,
             "advice": list(holdup.advice),
         }
-    processes = [_process(each, portrait.copies, found) for each in portrait.processes]
+    processes = [_process(each, portrait.standby_kind, found) for each in portrait.processes]
     return {
         "group": group.group_id,
         "state": group.group_state,
         "told": group.group_state == STABLE,
         "metadata": metadata,
         "next_rebalance_ms": portrait.next_rebalance_ms,
-        "copies": LISTS[portrait.copies],
+        "copies": LISTS[portrait.standby_kind],
         "unowned": list(map(str, portrait.unowned)),
         "lag": _sum(each["lag"] for each in processes) if processes else None,
         "processes": processes,
     }
 
 
-def _process(process: Process, copies: Copies, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     spoken = process.spoken
     is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
     active = [
@@ -149,7 +157,7 @@ def _process(process: Process, copies: Copies, found: Mapping[TopicPartition, Po
     }
 
 
-def _consumer(consumer: Consumer) -> dict[str, Any]:
+def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
     shown, said, given = consumer.shown, consumer.said, consumer.given
     heard = given if isinstance(given, AssignmentInfo) else AssignmentInfo(used=0)
     return {
@@ -164,7 +172,7 @@ def _consumer(consumer: Consumer) -> dict[str, Any]:
         "next_rebalance_ms": heard.next_rebalance_ms,
         "active": list(map(str, consumer.active)),
         "copies": list(map(str, heard.standby)),
-        "unread": list(consumer.unread),
+        "unread": list(consumer.decode_errors),
     }
 
 
@@ -178,9 +186,9 @@ def _error(number: int) -> str | None:
     return None if number == AssignorError.NONE else known.get(number, str(number))
 
 
-def _at_join(process: Process, task: TaskId) -> dict[str, Any]:
+def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
     """What the process had of the task when it last joined."""
-    known = process.sums.get(task)
+    known = process.offset_sums.get(task)
     return {"ran_at_join": known == RUNNING, "offset_sum_at_join": None if known is None or known < 0 else known}
 
 

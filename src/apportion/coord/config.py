@@ -15,7 +15,7 @@ ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the as
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
 
-BETWEEN = (  # (least, value, most)
+BOUNDED = (  # (least, value, most)
     (
         "group_consumer_min_session_timeout_ms",
         "group_consumer_session_timeout_ms",
@@ -91,7 +91,7 @@ class GroupSettings:
             value = getattr(self, name)
             if (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise ValueError(f"{dotted(name)} must {fault}, not {value}.")
-        for least_name, name, most_name in BETWEEN:
+        for least_name, name, most_name in BOUNDED:
             least, value, most = (getattr(self, each) for each in (least_name, name, most_name))
             if value < least:
                 raise ValueError(f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least}).")

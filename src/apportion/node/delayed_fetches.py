@@ -4,7 +4,7 @@ from apportion.machine import Arrived, Ticket
 from apportion.topics import IdPartition
 
 
-class Waits:
+class DelayedFetches:
     """Parked requests, by the partitions that could end their wait."""
 
     __slots__ = ("_asked", "_at", "_places", "ripe")

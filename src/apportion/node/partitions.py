@@ -5,12 +5,12 @@ from contextlib import suppress
 from re import fullmatch
 
 from apportion.errors import Code, Refused
-from apportion.node.flush_gate import Journal
-from apportion.node.producers import Producers
+from apportion.node.flush_gate import FlushGate
+from apportion.node.producers import ProducerStates
 from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, TopicId, Topics
-from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, restamp
+from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, set_base_offset
 
 TOPICS = "topics"  # the directory of all logs
 PRODUCER_ID_AT = 43  # where a batch's header has it
@@ -33,12 +33,12 @@ class Partition:
         "topic",
     )
 
-    def __init__(self, topic: Topic, index: int, log: Log, journal: Journal) -> None:
+    def __init__(self, topic: Topic, index: int, log: Log, journal: FlushGate) -> None:
         self.topic = topic
         self.index = index
         self.log = log
         self.journal = journal
-        self.producers = Producers()
+        self.producers = ProducerStates()
         self.mark = 0  # when this is durable, everything appended is
         self.start_offset = self._flushing_from = log.start_offset
         self.high_watermark = self._flushing_to = log.next_offset
@@ -47,7 +47,7 @@ class Partition:
         """The batch is at the end of the log, durable at `mark`; its base offset."""
         self.journal.begin_write(self)
         base_offset = self.log.next_offset
-        restamp(batch, base_offset, LEADER_EPOCH)
+        set_base_offset(batch, base_offset, LEADER_EPOCH)
         self.log.append(batch, last_offset=base_offset + header.last_offset_delta, max_timestamp_ms=header.max_timestamp_ms)
         self.producers.appended(header, base_offset, now_ms)
         self.mark = self.journal.wrote(self)
@@ -69,7 +69,7 @@ class Partition:
             )
         if offset > self.log.start_offset:
             self.journal.begin_write(self)
-            self.log.begin_at(offset)
+            self.log.raise_start_offset(offset)
             self.mark = self.journal.wrote(self)
         return self.log.start_offset
 
@@ -77,7 +77,7 @@ class Partition:
         """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing else takes no more batches."""
         self.journal.begin_write(self)
         if offset == self.log.next_offset:
-            self.log.close_segment()
+            self.log.roll_segment()
         self.delete_before(offset)
 
     def youngest(self) -> tuple[int, int] | None:
@@ -131,9 +131,9 @@ class Partition:
         self.producers = self._stored_producers()
         self.producers.forget_before(since_ms)
 
-    def _stored_producers(self) -> Producers:
+    def _stored_producers(self) -> ProducerStates:
         """The producers of the batches in the log. Deleted batches that are still there count: they may be sent again."""
-        found = Producers()
+        found = ProducerStates()
         for view in self.log.batches(0):
             if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
                 header = read_header(view)
@@ -144,7 +144,7 @@ class Partition:
 class Partitions:
     """The partitions that are open, by topic id and index. `layout` gives the settings of a topic's logs."""
 
-    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], journal: Journal) -> None:
+    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], journal: FlushGate) -> None:
         self._disk = disk
         self._layout = layout
         self._journal = journal

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import State as Standing
+from apportion.coord.classic.state import ClassicGroupState as Standing
 from apportion.coord.consumer.beat import AWAY, JOINING
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.coord.shard import Shard
 from apportion.errors import Code
@@ -143,7 +143,7 @@ class Watch:
         """A classic member has heard that it is in its group. If it had been put out, it cannot know before."""
         self._gone.pop(application.member.view().member_id, None)
         group = self._group_or_none(application.group)
-        if isinstance(group, IncrementalGroup):
+        if isinstance(group, ConsumerGroup):
             self._check_hand(group, application)
 
     def hand_changed(self, application: Application) -> None:
@@ -168,14 +168,14 @@ class Watch:
                 if seen is not None and seen[0] is not shard:
                     self._rebuilt([shard])  # the disk refused what it had written
                 for group in shard.ledger.groups.values():
-                    if isinstance(group, IncrementalGroup):
+                    if isinstance(group, ConsumerGroup):
                         self._look_at(group, shard, event)
             for group in shard.ledger.groups.values():
                 if isinstance(group, ClassicGroup):
                     self._look_at_classic(group)
                     self.generations.check_silence(group, self._mono_ms(), shard.wake_at())
 
-    def _look_at(self, group: IncrementalGroup, shard: Shard, event: Any) -> None:
+    def _look_at(self, group: ConsumerGroup, shard: Shard, event: Any) -> None:
         before = self._members.get(group.group_id, {})
         after = {name: self._looked(member, before.get(name)) for name, member in group.saved.members.items()}
         is_same = len(after) == len(before) and all(before.get(name) is now for name, now in after.items())
@@ -239,7 +239,7 @@ class Watch:
             if member_id not in group.live.members:
                 self._gone[member_id] = None
 
-    def _looked(self, member: Member, before: Looked | None) -> Looked:
+    def _looked(self, member: ConsumerGroupMember, before: Looked | None) -> Looked:
         is_held = before is not None and before.has_hold_of(member)
         if before is not None and is_held and before.target is member.target and before.said is member.said:
             return before
@@ -247,7 +247,7 @@ class Watch:
         held = (member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
         return Looked(*held, member.target, member.said, since_ms)
 
-    def _check_epochs(self, group: IncrementalGroup, before: Mapping[str, Looked], after: Mapping[str, Looked]) -> None:
+    def _check_epochs(self, group: ConsumerGroup, before: Mapping[str, Looked], after: Mapping[str, Looked]) -> None:
         name, epoch = group.group_id, group.saved.epoch
         if epoch < self._shown.get(name, 0):
             raise LawBroken("epochs-never-back", f"group {name} is at epoch {epoch}, but told {self._shown[name]} to somebody.")
@@ -256,7 +256,7 @@ class Watch:
             if old is not None and now.epoch < old.epoch and now.epoch not in (AWAY, JOINING):
                 raise LawBroken("epochs-never-back", f"{member_id} went from epoch {old.epoch} back to {now.epoch}.")
 
-    def _check_seats(self, group: IncrementalGroup, before: Mapping[str, Looked]) -> None:
+    def _check_seats(self, group: ConsumerGroup, before: Mapping[str, Looked]) -> None:
         """Of those who were members before, whoever was told an epoch is one still, at that epoch or a later one."""
         for name in before:
             told, member = self._seated.get(name), group.saved.members.get(name)
@@ -265,7 +265,7 @@ class Watch:
             left = "it is no member any more" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {told}, and now {left}.")
 
-    def _check_gone(self, group: IncrementalGroup, member_id: str, last: Looked, event: Any) -> None:
+    def _check_gone(self, group: ConsumerGroup, member_id: str, last: Looked, event: Any) -> None:
         """A member goes because it said so, because another took its place, or because it was silent or slow for long enough."""
         if type(event) is Arrived and was_asked(event.request, member_id, last):
             return
@@ -275,13 +275,13 @@ class Watch:
             return
         if last.said.classic_member_metadata is not None and now_ms - last.since_ms >= scenario.rebalance_ms:
             return  # it was told to join again, or had joined and had to sync
-        if last.state is State.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
+        if last.state is MemberState.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
             if self._uses(group, member_id, last) or not self._could_say_so(member_id, last):
                 return
             raise LawBroken("gone-with-cause", f"{member_id} was dismissed for partitions that it has long let go.")
         raise LawBroken("gone-with-cause", f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.")
 
-    def _uses(self, group: IncrementalGroup, member_id: str, last: Looked) -> bool:
+    def _uses(self, group: ConsumerGroup, member_id: str, last: Looked) -> bool:
         """The member's owner has not let go of all that the member is to give up, or is no more."""
         ids = group.saved.units.ids
         owed = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.revoking.units.tolist())
@@ -302,7 +302,7 @@ class Watch:
         if member_id not in self._gone and self._processed.get(member_id, 0) <= 2 and member_id in self._told:
             raise LawBroken("fenced-with-cause", f"{member_id} at epoch {request.member_epoch} was answered {code.name}.")
 
-    def _check_subscribed(self, group: IncrementalGroup, member: Member, topics: Topics) -> None:
+    def _check_subscribed(self, group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
         """Nobody may use a topic that it does not want, as far as it has said."""
         ids, wanted = group.saved.units.ids, member.said.subscribed_topic_names
         for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
@@ -312,7 +312,7 @@ class Watch:
 
     # hands
 
-    def _check_hand(self, group: IncrementalGroup, application: Application) -> None:
+    def _check_hand(self, group: ConsumerGroup, application: Application) -> None:
         """What the owner of a live member uses is the member's: nobody else can have it.
 
         A member that was dismissed may not know it yet: what such an owner does, the sink and the coordinator refuse.
@@ -350,7 +350,7 @@ class Watch:
                 if restored.group_id in self._members:
                     self._converted(restored, 0)  # what was written last is lost with the conversion, or was never shown
             self.generations.recovered(classic, now_ms)
-            for group in (group for group in shard.ledger.groups.values() if isinstance(group, IncrementalGroup)):
+            for group in (group for group in shard.ledger.groups.values() if isinstance(group, ConsumerGroup)):
                 before = self._members.get(group.group_id, {})
                 self._check_seats(group, before)
                 self._members[group.group_id] = {name: self._looked(member, None) for name, member in group.saved.members.items()}
@@ -392,7 +392,7 @@ class Watch:
         groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
         return {ticket for group in groups if isinstance(group, ClassicGroup) for ticket in parked(group)}
 
-    def _group_or_none(self, group_id: str) -> IncrementalGroup | ClassicGroup | None:
+    def _group_or_none(self, group_id: str) -> ConsumerGroup | ClassicGroup | None:
         for _, shard in self._node_shards():
             group = shard.ledger.groups.get(group_id)
             if group is not None:

@@ -7,7 +7,7 @@ may bring its number back: no two synced generations have the same.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup, State
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.sim.checks.stickiness import moved_without_need
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OF_MEMBERS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 """Requests that show that a member lives."""
-STABLE = State.STABLE
+STABLE = ClassicGroupState.STABLE
 ROUNDED_MS = 2  # deadlines begin at a whole millisecond
 
 
@@ -35,7 +35,7 @@ class Stood(NamedTuple):
     """A group as it was seen last. since_ms: of the broker's clock, when it began to join, or to sync."""
 
     saved: GroupMetadataValue | None
-    state: State
+    state: ClassicGroupState
     generation: int
     members: Mapping[str, int]  # -> session timeout
     waiting: Mapping[str, Ticket]  # members that are parked
@@ -113,8 +113,8 @@ class Generations:
         if before is None or now.saved is not before.saved:
             known = 0 if before is None or before.saved is None else before.saved.generation
             self._check_generation(group, max(known, self._shown.get(group.group_id, 0)))
-            self._check_assignment(group, before is not None and before.state is State.COMPLETING)
-        if before is not None and before.state is State.COMPLETING and now.state is STABLE:
+            self._check_assignment(group, before is not None and before.state is ClassicGroupState.COMPLETING)
+        if before is not None and before.state is ClassicGroupState.COMPLETING and now.state is STABLE:
             self._check_moves(group)
         if before is not None and now.members != before.members:
             self._check_gone(group, before, now, now_ms, asked)
@@ -231,7 +231,7 @@ def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: TopicId
     """The member is of the group's generation, which gave the place to no other member and is not about to."""
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
         return False
-    if group.live.state is State.COMPLETING:
+    if group.live.state is ClassicGroupState.COMPLETING:
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: nobody has anything new
@@ -241,7 +241,7 @@ def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: TopicId
 
 def unsettled(group: ClassicGroup, topics: Topics) -> Iterator[str]:
     """What of the group is not yet as it shall be: all is given, nobody waits."""
-    if group.live.state is not State.STABLE or group.saved is None or group.saved.generation != group.live.generation:
+    if group.live.state is not ClassicGroupState.STABLE or group.saved is None or group.saved.generation != group.live.generation:
         yield f"group {group.group_id} is {group.live.state.name}"
         return
     given = dict.fromkeys(named for member in group.saved.members for named in given_to(member))

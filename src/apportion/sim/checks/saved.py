@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import IncrementalGroup, Member
-from apportion.coord.consumer.units import PARTITION, SHIFT, Grants
-from apportion.coord.records import Record
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.units import PARTITION, SHIFT, AssignedUnits
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.shard import Shard
 from apportion.topics import IdPartition, TopicId, Topics
@@ -30,7 +30,7 @@ class SavedMember(NamedTuple):
     said: ConsumerGroupMemberMetadataValue
     epoch: int
     previous_epoch: int
-    state: State
+    state: MemberState
     assigned: dict[IdPartition, int]
     revoking: dict[IdPartition, int]
     target: tuple[IdPartition, ...] | None
@@ -75,7 +75,7 @@ def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
     return None if live == replayed else _difference("", live, replayed)
 
 
-def replayed(records: Iterable[Record]) -> Ledger:
+def replayed(records: Iterable[CoordinatorRecord]) -> Ledger:
     """What a shard knows that has read these records and nothing else."""
     shard = Shard(GroupSettings(), Topics())
     for offset, record in enumerate(records):
@@ -83,7 +83,7 @@ def replayed(records: Iterable[Record]) -> Ledger:
     return shard.ledger
 
 
-def compacted(records: Sequence[Record], upto: int, drops_tombstones: bool) -> list[Record]:
+def compacted(records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool) -> list[CoordinatorRecord]:
     """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of each key, the rest as it is.
 
     drops_tombstones: they have stood long enough for the cleaner to take them too.
@@ -92,7 +92,7 @@ def compacted(records: Sequence[Record], upto: int, drops_tombstones: bool) -> l
     return [*(record for record in left if not (drops_tombstones and record.value is None)), *records[upto:]]
 
 
-def overtaken(records: Sequence[Record], read: int, upto: int) -> list[Record]:
+def overtaken(records: Sequence[CoordinatorRecord], read: int, upto: int) -> list[CoordinatorRecord]:
     """What a reader sees who had read `read` records when a cleaner came and cleaned the first `upto` (KAFKA-19862).
 
     It may see what was given and never that it was taken back first; but tombstones stand longer than any reader needs.
@@ -101,16 +101,16 @@ def overtaken(records: Sequence[Record], read: int, upto: int) -> list[Record]:
     return [*records[:read], *left, *records[max(read, upto) :]]
 
 
-def _last_of_each_key(records: Sequence[Record], upto: int) -> list[int]:
+def _last_of_each_key(records: Sequence[CoordinatorRecord], upto: int) -> list[int]:
     return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
 
 
-def _saved(group: IncrementalGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
+def _saved(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
     """What is saved of a group of either kind; of a classic one, the record itself."""
     return group.saved if isinstance(group, ClassicGroup) else _group(group)
 
 
-def _group(group: IncrementalGroup) -> SavedGroup:
+def _group(group: ConsumerGroup) -> SavedGroup:
     saved = group.saved
     return SavedGroup(
         saved.epoch,
@@ -127,7 +127,7 @@ def _group(group: IncrementalGroup) -> SavedGroup:
     )
 
 
-def _member(member: Member, ids: list[TopicId]) -> SavedMember:
+def _member(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
     target = None
     if member.target is not None:
         target = tuple(_partition(unit, ids) for unit in member.target.tolist())
@@ -142,7 +142,7 @@ def _member(member: Member, ids: list[TopicId]) -> SavedMember:
     )
 
 
-def _given(grants: Grants, ids: list[TopicId]) -> dict[IdPartition, int]:
+def _given(grants: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
     places = [_partition(unit, ids) for unit in grants.units.tolist()]
     return dict(zip(places, grants.epochs.tolist(), strict=True))
 

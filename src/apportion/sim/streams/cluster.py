@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import State as Standing
+from apportion.coord.classic.state import ClassicGroupState as Standing
 from apportion.member.membership import State
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.member import Application
@@ -13,10 +13,10 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.laws import AT_REST, MOVING, Group
 from apportion.sim.streams.thread import COUNTER, SOURCE, SPLITS, StreamThread
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.metadata.releases import Manners
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.metadata.upgrades import RollingBounce
 
 
 class Point(NamedTuple):
@@ -24,7 +24,7 @@ class Point(NamedTuple):
 
     at_ms: int
     instance: str
-    runs_as: Bounce | None
+    runs_as: RollingBounce | None
     version: int
     tasks: int
 
@@ -36,7 +36,7 @@ class StreamsStage(Stage):
     which all were active for the first time.
     """
 
-    def __init__(self, world: World, instances: Sequence[Instance], policy: Policy, probing_ms: int) -> None:
+    def __init__(self, world: World, instances: Sequence[Instance], policy: AssignmentConfigs, probing_ms: int) -> None:
         """instances: those of the application; they share the world's workers, which are their threads, evenly."""
         self._probing_ms = probing_ms
         self.policy = policy
@@ -141,7 +141,7 @@ class StreamsStage(Stage):
 
     def triggers(self, thread: StreamThread, why: str) -> None:
         """The thread joins again because all understand a newer version."""
-        if thread.home.now_as.release.manners is Manners.PROBES and not thread.leads:
+        if thread.home.now_as.release.negotiation is VersionNegotiation.PROBES and not thread.leads:
             raise LawBroken("leader-triggers", f"{thread.name}, which does not lead, joins again: {why}.")
 
     def _looks_on(self, thread: StreamThread) -> None:

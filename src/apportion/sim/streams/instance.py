@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.metadata.releases import LEAVES_ON_CLOSE
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.releases import LEAVES_GROUP_ON_CLOSE
+from apportion.streams.metadata.upgrades import RollingBounce
 
 if TYPE_CHECKING:
     from apportion.sim.streams.thread import StreamThread
@@ -18,7 +18,7 @@ class Instance:
     somebody starts it again.
     """
 
-    def __init__(self, name: str, first: Bounce) -> None:
+    def __init__(self, name: str, first: RollingBounce) -> None:
         self.name = name
         self.now_as = self.next_as = first
         self.threads: list[StreamThread] = []
@@ -50,14 +50,14 @@ class Instance:
     @property
     def leaves_on_close(self) -> bool:
         """It tells the group when it is closed, as only the oldest releases do."""
-        return self.now_as.release.name in LEAVES_ON_CLOSE
+        return self.now_as.release.name in LEAVES_GROUP_ON_CLOSE
 
     def begin(self) -> None:
         """A new process lives, with what the disk has."""
         self.now_as, self.died_of, self.state = self.next_as, "", dict(self.disk)
         self._closes = False
 
-    def close(self, next_as: Bounce) -> None:
+    def close(self, next_as: RollingBounce) -> None:
         """All its threads are being closed, and its next process runs as that."""
         self.next_as, self._closes = next_as, True
         for each in self.threads:
