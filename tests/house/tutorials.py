@@ -8,8 +8,8 @@ A comment before a block of `python` or `console` says what the reader does with
     <!-- background -->    types the command in a terminal of its own, where it goes on
     <!-- not run -->       needs something that a test has not, such as a package index
 
-`<!-- stop COMMAND -->` presses Ctrl-C in the terminal of that command. In what a command prints, `...` stands for anything. Port 9092
-becomes a free one.
+`<!-- stop COMMAND -->` presses Ctrl-C in the terminal of that command. In what a command prints, `...`
+stands for anything. Port 9092 becomes a free one.
 """
 
 import os
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the cores
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"  # a JVM that lives for a minute starts with a third less work
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"  # starts with a third less work
 STEP = re.compile(
     r"^<!-- (?P<mark>.+?) -->$(?:\n+```(?P<kind>python|console)[^\n]*\n(?P<text>.*?)^```$)?", re.DOTALL | re.MULTILINE
 )
