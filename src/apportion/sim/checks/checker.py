@@ -133,7 +133,7 @@ class Watch:
         if code is not Code.NONE or epoch < 0:
             return
         self._answered_at.setdefault(member_id, deque(maxlen=SURELY_SAID)).append(self._mono_ms())
-        life = application.member.view().lives
+        life = application.member.view().incarnation
         before = self._told.get(member_id)
         if before is not None and before[0] == life and epoch < before[1]:
             raise LawBroken("epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}.")
@@ -241,11 +241,11 @@ class Watch:
 
     def _looked(self, member: ConsumerGroupMember, before: Looked | None) -> Looked:
         is_held = before is not None and before.has_hold_of(member)
-        if before is not None and is_held and before.target is member.target and before.said is member.said:
+        if before is not None and is_held and before.target is member.target and before.said is member.metadata:
             return before
         since_ms = before.since_ms if before is not None and is_held else self._mono_ms()
-        held = (member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
-        return Looked(*held, member.target, member.said, since_ms)
+        held = (member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation)
+        return Looked(*held, member.target, member.metadata, since_ms)
 
     def _check_epochs(self, group: ConsumerGroup, before: Mapping[str, Looked], after: Mapping[str, Looked]) -> None:
         name, epoch = group.group_id, group.saved.epoch
@@ -304,7 +304,7 @@ class Watch:
 
     def _check_subscribed(self, group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
         """Nobody may use a topic that it does not want, as far as it has said."""
-        ids, wanted = group.saved.units.ids, member.said.subscribed_topic_names
+        ids, wanted = group.saved.units.ids, member.metadata.subscribed_topic_names
         for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
             topic = topics.with_id(ids[number])
             if topic is not None and topic.name not in wanted:
@@ -322,13 +322,13 @@ class Watch:
             return
         view = application.member.view()
         member_id = view.member_id
-        if life != view.lives or member_id in self._gone or view.epoch <= 0:
+        if life != view.incarnation or member_id in self._gone or view.epoch <= 0:
             return
         saved, topics = group.saved, self._topics()
         if member_id not in saved.members:
             return
         for place in places:
-            holder = saved.holders.holder_or_none(saved.units.unit(place.topic_id, place.partition))
+            holder = saved.owners.owner_or_none(saved.units.unit(place.topic_id, place.partition))
             if holder != member_id and not (application.speaks_classic and has_namesake(group, member_id, place, topics)):
                 raise LawBroken("no-two-hands", f"{member_id} uses {place}, which the group says {holder or 'nobody'} has.")
 

@@ -28,7 +28,7 @@ class Looked(NamedTuple):
         """Nothing has happened to what the member holds since."""
         return (
             self.assigned is member.assigned
-            and self.revoking is member.revoking
+            and self.revoking is member.pending_revocation
             and self.epoch == member.epoch
             and self.previous_epoch == member.previous_epoch
             and self.state is member.state
@@ -59,8 +59,8 @@ def has_namesake(group: ConsumerGroup, member_id: str, place: TopicIdPartition, 
     """
     if topics.with_id(place.topic_id) is None:
         return True
-    if group.saved.holders.holder_or_none(group.saved.units.unit(place.topic_id, place.partition)) is None:
+    if group.saved.owners.owner_or_none(group.saved.units.unit(place.topic_id, place.partition)) is None:
         return True
     ids = group.saved.units.ids
-    held = group.saved.members[member_id].holds()
+    held = group.saved.members[member_id].units()
     return any(unit & PARTITION == place.partition and topics.with_id(ids[unit >> SHIFT]) is None for unit in held)

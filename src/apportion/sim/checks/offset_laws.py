@@ -142,6 +142,6 @@ def _may(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, p
             if member is None or claimed > member.epoch:
                 return False
             unit = group.saved.units.unit(place.topic_id, place.partition)
-            given = (member.assigned.as_mapping() | member.revoking.as_mapping()).get(unit)
+            given = (member.assigned.as_mapping() | member.pending_revocation.as_mapping()).get(unit)
             return claimed == member.epoch or (given is not None and given <= claimed)
     return False

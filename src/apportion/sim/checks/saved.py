@@ -118,12 +118,12 @@ def _group(group: ConsumerGroup) -> SavedGroup:
         saved.metadata_hash,
         {member_id: _member(member, saved.units.ids) for member_id, member in saved.members.items()},
         dict(saved.instances),
-        _counted(saved.subscribers),
-        _counted(saved.votes),
-        _counted(saved.speakers),
-        saved.classics,
-        _counted(saved.settled_at),
-        saved.holders.held(saved.units),
+        _counted(saved.subscriber_counts),
+        _counted(saved.assignor_votes),
+        _counted(saved.protocol_counts),
+        saved.classic_member_count,
+        _counted(saved.stable_members_by_epoch),
+        saved.owners.owned(saved.units),
     )
 
 
@@ -132,12 +132,12 @@ def _member(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
     if member.target is not None:
         target = tuple(_partition(unit, ids) for unit in member.target.tolist())
     return SavedMember(
-        member.said,
+        member.metadata,
         member.epoch,
         member.previous_epoch,
         member.state,
         _given(member.assigned, ids),
-        _given(member.revoking, ids),
+        _given(member.pending_revocation, ids),
         target,
     )
 
