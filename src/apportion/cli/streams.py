@@ -137,7 +137,7 @@ def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[Top
 
 
 def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
-    versions = process.versions
+    spoken = process.versions
     is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
     active = [
         {"task": str(task), **_at_join(process, task), **_lag(partitions, found)} for task, partitions in process.active.items()
