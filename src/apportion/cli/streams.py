@@ -83,13 +83,13 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
         for each in group.members
     ]
     portrait = portray(shown) if is_told else outline(shown)
-    found: Mapping[TopicPartition, Position] = {}
+    positions_by_partition: Mapping[TopicPartition, Position] = {}
     problem = None
     try:
-        found = positions(cluster, group_id, portrait.partitions)
+        positions_by_partition = positions(cluster, group_id, portrait.partitions)
     except (Refused, Disconnected) as error:
         problem = str(error)
-    return {**report(group, portrait, found), "lag_problem": problem}
+    return {**report(group, portrait, positions_by_partition), "lag_problem": problem}
 
 
 def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
@@ -100,7 +100,7 @@ def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
     return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
-def report(group: DescribedGroup, portrait: Portrait, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def report(group: DescribedGroup, portrait: Portrait, positions_by_partition: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
     said = {process.label: process.spoken for process in portrait.processes}
     holdup = find_holdup({label: spoken for label, spoken in said.items() if spoken is not None})
@@ -114,7 +114,7 @@ def report(group: DescribedGroup, portrait: Portrait, found: Mapping[TopicPartit
             "held_back_by": holders,
             "advice": list(holdup.advice),
         }
-    processes = [_process(each, portrait.copies, found) for each in portrait.processes]
+    processes = [_process(each, portrait.copies, positions_by_partition) for each in portrait.processes]
     return {
         "group": group.group_id,
         "state": group.group_state,
@@ -128,11 +128,12 @@ def report(group: DescribedGroup, portrait: Portrait, found: Mapping[TopicPartit
     }
 
 
-def _process(process: Process, copies: Copies, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def _process(process: Process, copies: Copies, positions_by_partition: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     spoken = process.spoken
     is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
     active = [
-        {"task": str(task), **_at_join(process, task), **_lag(partitions, found)} for task, partitions in process.active.items()
+        {"task": str(task), **_at_join(process, task), **_lag(partitions, positions_by_partition)}
+        for task, partitions in process.active.items()
     ]
     lists: dict[str, list[dict[str, Any]]] = {name: [] for name in LISTS.values()}
     lists[LISTS[copies]] = [{"task": str(task), **_at_join(process, task)} for task in process.standby]
@@ -184,11 +185,11 @@ def _at_join(process: Process, task: TaskId) -> dict[str, Any]:
     return {"ran_at_join": known == RUNNING, "offset_sum_at_join": None if known is None or known < 0 else known}
 
 
-def _lag(partitions: Iterable[TopicPartition], found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def _lag(partitions: Iterable[TopicPartition], positions_by_partition: Mapping[TopicPartition, Position]) -> dict[str, Any]:
     """The lag of a task, and of each partition that it reads."""
     rows: list[dict[str, Any]] = []
     for topic, partition in partitions:
-        position = found.get(TopicPartition(topic, partition))
+        position = positions_by_partition.get(TopicPartition(topic, partition))
         known = (None, None, None) if position is None else (*position, position.lag)
         rows.append({"topic": topic, "partition": partition, **dict(zip(("committed", "end", "lag"), known, strict=True))})
     return {"lag": _sum(row["lag"] for row in rows) if rows else None, "partitions": rows}
