@@ -1,6 +1,6 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test check test-compat long bench sim mutants lock clean fresh
+.PHONY: help demo quick test check docs test-compat long bench sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -35,6 +35,10 @@ check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m mypy
 	$(PY) -m pytest tests/test_tidy.py
 
+docs: $(READY) ## the site, into docs-out; every warning is a failure
+	@$(PY) -m tools.pages
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
 	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
 
@@ -51,14 +55,14 @@ sim: $(READY) ## search the seeds that catch each planted bug, keep them in test
 	@$(PY) tools/hunt.py $(ARGS)
 
 lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
-	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=spark --output-file=requirements.lock pyproject.toml
+	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=docs --extra=spark --output-file=requirements.lock pyproject.toml
 	@sed -i.old -e '/^# WARNING: pip install/d' -e '/^# Consider using a hashable URL/d' \
 		-e '/^apportion @ /,/^ *# via /d' requirements.lock && rm requirements.lock.old
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
 	@$(PIP_COMPILE) --output-file=requirements-node.lock tools/node.in
 
 clean: ## remove what builds and tests leave behind
-	rm -rf build dist bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target \
+	rm -rf build dist docs-out bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target \
 		tests/compat/*/target tests/kafka/target tests/kafka/*/target tests/compat/clients/node_modules \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench tools -name __pycache__ -prune -exec rm -rf {} +

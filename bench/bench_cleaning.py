@@ -10,8 +10,8 @@ from typing import Any
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
-from apportion.node.coordinators import stored
-from apportion.node.flush_gate import Journal
+from apportion.node.coordinators import stored_records
+from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
 from apportion.node.settings import BrokerSettings
 from apportion.store.compact import Pause, cleaning
@@ -55,7 +55,7 @@ def _written(disk: RealDisk) -> Log:
     for first in range(0, COMMITS, PARTITIONS):
         value = encode_value(OffsetCommitValue(offset=first, commit_timestamp=first))
         numbers = [(first + number) % KEYS for number in range(PARTITIONS)]
-        made = [(encode_key(records.offset(f"group-{n // 100}", "orders", n % 100, None).key), value, ()) for n in numbers]
+        made = [(encode_key(records.offset_commit(f"group-{n // 100}", "orders", n % 100, None).key), value, ()) for n in numbers]
         batch = encode_batch(made, base_offset=log.next_offset, timestamp_ms=first)
         log.append(batch, last_offset=log.next_offset + PARTITIONS - 1, max_timestamp_ms=first)
     for _ in range(2):  # what is closed is sealed by the second
@@ -66,9 +66,9 @@ def _written(disk: RealDisk) -> Log:
 def _replayed(disk: RealDisk) -> float:
     """How long a start needs for the log."""
     start_s = process_time()
-    partition = Partition(Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), Journal())
+    partition = Partition(Topic("__consumer_offsets", bytes(16), 1), 0, Log.open(disk, "o-0", LAYOUT), FlushGate())
     shard = Shard(GroupSettings(), Topics())
-    for record, offset in stored(partition):
+    for record, offset in stored_records(partition):
         shard.replay(record, offset)
     assert sum(len(by_topic["orders"]) for by_topic in shard.ledger.offsets.values()) == KEYS
     return process_time() - start_s

@@ -7,7 +7,7 @@ from typing import Any
 
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append, Record
+from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.machine import Arrived, Caller, Instant, Ticket
 from apportion.topics import Topic, Topics
@@ -49,7 +49,7 @@ def join(shard: Shard, member_id: str) -> float:
     return spent
 
 
-def encoded_record(record: Record) -> tuple[bytes, bytes | None]:
+def encoded_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     """A record as it goes to the log."""
     return encode_key(record.key), None if record.value is None else encode_value(record.value)
 
@@ -69,7 +69,7 @@ def retargets() -> tuple[float, float]:
         server_assignor=None,
     )
     for number in range(MEMBERS - 1):
-        shard.replay(records.member("g", f"member-{number:05}", said))
+        shard.replay(records.member_metadata("g", f"member-{number:05}", said))
     shard.loaded(NOW)
     first = join(shard, "member-first")
     return first * 1e3, median(join(shard, f"member-new-{number}") for number in range(5)) * 1e3
@@ -78,8 +78,8 @@ def retargets() -> tuple[float, float]:
 def log() -> list[tuple[bytes, bytes | None]]:
     """1,000,000 records: four offsets of 200 groups to one record of their members, which move all the time."""
     topic = TopicPartitions(topic_id=bytes(16), partitions=tuple(range(10)))
-    moves: list[Record] = []
-    offsets: list[Record] = []
+    moves: list[CoordinatorRecord] = []
+    offsets: list[CoordinatorRecord] = []
     for number in range(200):
         group_id = f"group-{number:03}"
         moves.append(records.group_epoch(group_id, number + 1, 7))
@@ -97,11 +97,11 @@ def log() -> list[tuple[bytes, bytes | None]]:
             current = ConsumerGroupCurrentMemberAssignmentValue(
                 member_epoch=number + 1, previous_member_epoch=number, assigned_partitions=(held,)
             )
-            moves.append(records.member(group_id, member_id, said))
-            moves.append(records.target(group_id, member_id, [(topic.topic_id, held.partitions)]))
-            moves.append(records.current(group_id, member_id, current))
+            moves.append(records.member_metadata(group_id, member_id, said))
+            moves.append(records.target_assignment(group_id, member_id, [(topic.topic_id, held.partitions)]))
+            moves.append(records.current_assignment(group_id, member_id, current))
         offsets += [
-            records.offset(
+            records.offset_commit(
                 group_id, "t", index, OffsetCommitValue(offset=number, commit_timestamp=NOW.wall_ms, topic_id=bytes(15) + b"t")
             )
             for index in range(100)
@@ -117,7 +117,7 @@ def recovery() -> float:
     start = perf_counter()
     for offset, (key_bytes, value_bytes) in enumerate(stored):
         key = decode_key(key_bytes)
-        shard.replay(Record(key, None if value_bytes is None else decode_value(key, value_bytes)), offset)
+        shard.replay(CoordinatorRecord(key, None if value_bytes is None else decode_value(key, value_bytes)), offset)
     shard.loaded(NOW)
     return perf_counter() - start
 

@@ -10,13 +10,13 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "apportion"
 # From floor 0 up: the rooms (packages or modules right under apportion). Imports only go down; rooms of one floor never meet.
 STOREYS = [
-    "errors topics machine deadlines readable",
+    "errors topics machine deadlines readable settings exports",
     "wire assign",
     "streams columns",
     "coord member store",
     "node drive adapters",
     "server client sim",
-    "spark web testing",
+    "spark web testing broker assignors",
     "cli",
 ]
 FLOORS = {room: floor for floor, rooms in enumerate(STOREYS) for room in rooms.split()}

@@ -29,46 +29,36 @@ from tests.laws import (
 )
 
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none may come or grow.
-LONG_FILES: dict[str, int] = {"src/apportion/sim/checks/checker.py": 423}
+LONG_FILES: dict[str, int] = {"src/apportion/sim/checks/checker.py": 422}
 LONG_FUNCTIONS: dict[str, int] = {}
 # Public type names that stand in more than one module today. A name may go; none may come.
 NAMES_TWICE: dict[str, int] = {
-    "Admission": 3,
-    "Ask": 2,
+    "Admission": 2,
     "Claims": 2,
     "ClientTag": 2,
     "Consumer": 3,
     "CooperativeSticky": 3,
-    "Given": 2,
     "Group": 2,
-    "Held": 2,
     "HostPartitions": 2,
     "Leave": 2,
-    "Live": 2,
     "Log": 2,
     "Look": 2,
-    "Member": 3,
     "MemberMetadata": 2,
     "Partition": 2,
     "Placed": 2,
     "Plan": 4,
     "Process": 2,
     "Rebalance": 2,
-    "Record": 2,
-    "Seat": 2,
     "Share": 2,
-    "Span": 3,
+    "Span": 2,
     "Standing": 2,
-    "State": 3,
     "Sticky": 3,
     "Task": 3,
     "TopicPartition": 2,
     "TopicPartitions": 3,
-    "Writer": 2,
 }
 # Modules that import each other today, by the first of their circle. A circle may shrink or go; none may come or grow.
 CIRCLES: dict[str, int] = {
-    "coord/consumer/fencing.py": 2,
     "sim/actors/broker.py": 9,
     "sim/streams/instance.py": 2,
 }

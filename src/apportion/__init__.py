@@ -1,21 +1,52 @@
-"""apportion: Kafka's consumer-group system in Python. Public names load on first use."""
+"""apportion: Kafka's consumer-group system in Python.
 
-from importlib import import_module
-from typing import Any
+What users import stands here and in `apportion.broker`, `apportion.assignors`, `apportion.errors`, `apportion.spark`,
+`apportion.streams`, `apportion.testing` and `apportion.adapters`. Everything else is private and may move.
+"""
+
+from typing import TYPE_CHECKING
+
+from apportion.exports import lazily
 
 __version__ = "0.1.0"
 
-LAZY = {  # public name -> the module that holds it
-    "AnotherSink": "apportion.member.batch.sinks",
-    "Consumer": "apportion.client.consumer",
-    "StreamsConsumer": "apportion.client.streams",
-}
+if TYPE_CHECKING:
+    from apportion.client.consumer import Consumer, ConsumerRecord
+    from apportion.client.options import ConsumerOptions
+    from apportion.client.streams import StreamsConsumer, TaskRecord
+    from apportion.client.streams_options import StreamsOptions
+    from apportion.member.batch.sinks import AnotherSink
+    from apportion.topics import TopicPartition
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "AnotherSink": "apportion.member.batch.sinks",
+            "Consumer": "apportion.client.consumer",
+            "ConsumerOptions": "apportion.client.options",
+            "ConsumerRecord": "apportion.client.consumer",
+            "StreamsConsumer": "apportion.client.streams",
+            "StreamsOptions": "apportion.client.streams_options",
+            "TaskRecord": "apportion.client.streams",
+            "TopicPartition": "apportion.topics",
+            "adapters": "apportion.adapters",
+            "assignors": "apportion.assignors",
+            "broker": "apportion.broker",
+            "errors": "apportion.errors",
+            "spark": "apportion.spark",
+            "streams": "apportion.streams",
+            "testing": "apportion.testing",
+        },
+    )
 
-__all__ = ["AnotherSink", "Consumer", "StreamsConsumer", "__version__"]
-
-
-def __getattr__(name: str) -> Any:
-    """The public object of that name, imported now; AttributeError when there is none."""
-    if name not in LAZY:
-        raise AttributeError(f"module 'apportion' has no attribute {name!r}")
-    return getattr(import_module(LAZY[name]), name)
+__all__ = [
+    "AnotherSink",
+    "Consumer",
+    "ConsumerOptions",
+    "ConsumerRecord",
+    "StreamsConsumer",
+    "StreamsOptions",
+    "TaskRecord",
+    "TopicPartition",
+    "__version__",
+]

@@ -24,6 +24,38 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+class IdPartition(NamedTuple):
+    """One partition, by its topic's id alone, as the consumer group protocol (KIP-848) names it."""
+
+    topic_id: TopicId
+    partition: int
+
+
+class TopicIdPartition(NamedTuple):
+    """One partition, by its topic's name and id.
+
+    A topic that is deleted and created again under its old name has a new id, so its partitions
+    are different values.
+    """
+
+    topic: str
+    topic_id: TopicId
+    partition: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition without its topic's id."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def id_partition(self) -> IdPartition:
+        """The partition without its topic's name."""
+        return IdPartition(self.topic_id, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
 class Topic(NamedTuple):
     """One topic as the cluster knows it now."""
 

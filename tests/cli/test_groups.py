@@ -9,8 +9,8 @@ from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.member.batch.sinks import metadata_of
-from apportion.member.batch.span import Place
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -40,7 +40,7 @@ def bootstrap():
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap, client_id="reader")
         topic = cluster.create_topic("t", 1)
-        place = Place("t", topic.id, 0)
+        place = TopicIdPartition("t", topic.id, 0)
         cluster.produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
         cluster.commit("h", {place: 2})
         cluster.commit("g", {place: 1})
@@ -104,7 +104,7 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap):
 
 def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap):
     cluster = Cluster(bootstrap)
-    place = Place("t", cluster.topics(["t"]).named("t").id, 0)
+    place = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
     try:
         cluster.commit("of-a-sink", {place: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
         result = CliRunner().invoke(app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap])

@@ -12,10 +12,10 @@ from apportion.cli.main import app
 from apportion.cli.streams import group_names
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
-from apportion.member.batch.span import Place
 from apportion.server.embedded import EmbeddedBroker
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
 from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
+from apportion.topics import TopicIdPartition
 from apportion.topics import TopicPartition as Partition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -35,7 +35,7 @@ def broker():
     with EmbeddedBroker(group_initial_rebalance_delay_ms=250) as broker:
         clusters = {name: Cluster(broker.bootstrap, client_id=name) for name in ("one", "two")}
         topic = clusters["one"].create_topic("t", 2)
-        places = [Place("t", topic.id, number) for number in range(2)]
+        places = [TopicIdPartition("t", topic.id, number) for number in range(2)]
         for place in places:
             clusters["one"].produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
         yield SimpleNamespace(bootstrap=broker.bootstrap, clusters=clusters, places=places)

@@ -1,12 +1,11 @@
 """A task is taken up whole or not at all."""
 
 from apportion.client.streams import whole_tasks
-from apportion.member.batch.span import Place
 from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.model import TaskId
-from apportion.topics import TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition
 
-LEFT, RIGHT, OTHER = (Place(name, name.encode().rjust(16), 0) for name in ("left", "right", "other"))
+LEFT, RIGHT, OTHER = (TopicIdPartition(name, name.encode().rjust(16), 0) for name in ("left", "right", "other"))
 GIVEN = TaskShare(
     1,
     11,

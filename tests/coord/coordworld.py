@@ -2,7 +2,7 @@
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append, Record
+from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick
 from apportion.topics import Topic, Topics
@@ -154,7 +154,7 @@ def through_bytes(log):
     for record in log:
         key = decode_key(encode_key(record.key))
         value = None if record.value is None else decode_value(key, encode_value(record.value))
-        yield Record(key, value)
+        yield CoordinatorRecord(key, value)
 
 
 def compacted(log, keep_tombstones):

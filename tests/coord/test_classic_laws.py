@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from apportion.coord.classic.state import State
+from apportion.coord.classic.state import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Ticket
@@ -65,7 +65,7 @@ class Barrier(RuleBasedStateMachine):
                 continue
             if known is None:
                 player.member_id = ""
-            if known is None or group.live.generation != player.generation or group.live.state is State.PREPARING:
+            if known is None or group.live.generation != player.generation or group.live.state is ClassicGroupState.PREPARING:
                 self.ask(player, player.joining(), player.version)
                 if player.member_id and player not in self.waiting.values() and player.generation < 0:  # it was given an id
                     self.ask(player, player.joining(), player.version)
@@ -166,7 +166,7 @@ class Barrier(RuleBasedStateMachine):
     @invariant()
     def a_settled_group_is_saved_as_it_is(self):
         group = self.world.group
-        if group is not None and group.live.state in (State.STABLE, State.EMPTY):
+        if group is not None and group.live.state in (ClassicGroupState.STABLE, ClassicGroupState.EMPTY):
             assert group.to_save().value == group.saved
 
     @invariant()
@@ -187,8 +187,8 @@ class Barrier(RuleBasedStateMachine):
         group = self.world.group
         members = [] if group is None else group.live.members.values()
         for member in members:
-            assert member.join is None or group.live.state is State.PREPARING
-            assert member.sync is None or group.live.state is State.COMPLETING
+            assert member.join is None or group.live.state is ClassicGroupState.PREPARING
+            assert member.sync is None or group.live.state is ClassicGroupState.COMPLETING
         parked = [ticket for member in members for ticket in (member.join, member.sync) if ticket is not None]
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
@@ -201,7 +201,7 @@ class Barrier(RuleBasedStateMachine):
         self.listen()
         group = self.world.group
         assert self.waiting == {}
-        assert group is None or (group.live.state, group.live.pending_joins) == (State.EMPTY, {})
+        assert group is None or (group.live.state, group.live.pending_joins) == (ClassicGroupState.EMPTY, {})
         self.world.hang_up(*(Ticket(number) for number in self.spent))
 
 

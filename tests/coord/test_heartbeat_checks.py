@@ -4,8 +4,8 @@ import pytest
 from coordworld import World, parts, through_bytes
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.records import Record
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.records import CoordinatorRecord
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -248,11 +248,11 @@ def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew():
     newer = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=2, previous_member_epoch=0, state=9, assigned_partitions=value.assigned_partitions
     )
-    world.shard.replay(Record(key, newer))
+    world.shard.replay(CoordinatorRecord(key, newer))
     assert world.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
     assert world.beat("a", 2, owned={"foo": [0]}).error_code == Code.FENCED_MEMBER_EPOCH
     assert world.join("a").error_code == Code.NONE
-    assert world.shard.ledger.groups["g"].saved.members["a"].state is State.STABLE
+    assert world.shard.ledger.groups["g"].saved.members["a"].state is MemberState.STABLE
 
 
 def test_an_error_changes_nothing():

@@ -3,12 +3,12 @@
 import pytest
 from coordworld import World, picture, recovered, said, topic_id
 
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.records import Record
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.records import CoordinatorRecord
 from apportion.wire.records import groups as kept
 from apportion.wire.records.groups import TopicPartitions
 
-MEMBER = Record(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
+MEMBER = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
 HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
 TARGET_KEY = kept.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="a")
 ASSIGNMENT_KEY = kept.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
@@ -16,12 +16,12 @@ ASSIGNMENT_KEY = kept.ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
 
 def hold(*assigned, revoking=(), epoch=7):
     """The record of what member a has, at that epoch."""
-    return Record(
+    return CoordinatorRecord(
         HOLD_KEY,
         kept.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch - 1,
-            state=int(State.STABLE),
+            state=int(MemberState.STABLE),
             assigned_partitions=assigned,
             partitions_pending_revocation=tuple(revoking),
         ),
@@ -67,32 +67,38 @@ def test_what_a_member_has_to_give_up_is_held_too():
 
 
 def test_a_member_whose_hold_was_taken_back_has_nothing_and_is_at_no_epoch():
-    group = group_of(MEMBER, hold(some("foo", (0,))), Record(HOLD_KEY, None))
+    group = group_of(MEMBER, hold(some("foo", (0,))), CoordinatorRecord(HOLD_KEY, None))
     facts = group["members"]["a"]
-    assert [facts[name] for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")] == [-1, -1, State.STABLE, {}, {}]
+    assert [facts[name] for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")] == [
+        -1,
+        -1,
+        MemberState.STABLE,
+        {},
+        {},
+    ]
     assert (group["held"], group["settled_at"]) == ({}, {-1: 1})
 
 
 def test_targets_that_were_taken_back_are_no_targets():
     log = [
         MEMBER,
-        Record(ASSIGNMENT_KEY, kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7)),
-        Record(TARGET_KEY, kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(some("foo", (1, 2)),))),
+        CoordinatorRecord(ASSIGNMENT_KEY, kept.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=7)),
+        CoordinatorRecord(TARGET_KEY, kept.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=(some("foo", (1, 2)),))),
     ]
-    before, after = group_of(*log), group_of(*log, Record(TARGET_KEY, None), Record(ASSIGNMENT_KEY, None))
+    before, after = group_of(*log), group_of(*log, CoordinatorRecord(TARGET_KEY, None), CoordinatorRecord(ASSIGNMENT_KEY, None))
     assert (before["assignment_epoch"], before["members"]["a"]["target"]) == (7, [(topic_id("foo"), 1), (topic_id("foo"), 2)])
     assert (after["assignment_epoch"], after["members"]["a"]["target"]) == (1, None)
 
 
 def test_a_tombstone_of_what_is_not_there_makes_no_group():
     keys = [MEMBER.key, HOLD_KEY, TARGET_KEY, ASSIGNMENT_KEY, kept.ConsumerGroupMetadataKey(group_id="g")]
-    log = [Record(key, None) for key in keys]
+    log = [CoordinatorRecord(key, None) for key in keys]
     assert picture(recovered(log, World().shard)) == {"groups": {}, "offsets": {}}
 
 
 def test_a_member_that_says_other_things_is_counted_for_those_alone():
-    other = Record(MEMBER.key, said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"))
-    again = Record(MEMBER.key, said(subscribed_topic_names=("bar",)))
+    other = CoordinatorRecord(MEMBER.key, said(subscribed_topic_names=("bar", "foo"), server_assignor="range", instance_id="i"))
+    again = CoordinatorRecord(MEMBER.key, said(subscribed_topic_names=("bar",)))
     facts = ("subscribers", "votes", "instances")
     assert [group_of(MEMBER, other)[fact] for fact in facts] == [{"foo": 1, "bar": 1}, {"range": 1}, {"i": "a"}]
     assert [group_of(MEMBER, other, again)[fact] for fact in facts] == [{"bar": 1}, {}, {}]
@@ -100,7 +106,7 @@ def test_a_member_that_says_other_things_is_counted_for_those_alone():
 
 def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
     spoken = tuple(kept.ClassicProtocol(name=name) for name in ("range", "sticky", "range"))
-    classic = Record(MEMBER.key, said(classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)))
+    classic = CoordinatorRecord(MEMBER.key, said(classic_member_metadata=kept.ClassicMemberMetadata(supported_protocols=spoken)))
     facts = ("speakers", "classics")
     assert [group_of(classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
     assert [group_of(classic, classic)[fact] for fact in facts] == [{"range": 1, "sticky": 1}, 1]
@@ -108,8 +114,8 @@ def test_a_classic_member_is_counted_once_for_each_protocol_that_it_speaks():
 
 
 def test_an_instance_that_another_member_has_taken_stays_with_it():
-    takes = Record(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i"))
-    had = Record(MEMBER.key, said(instance_id="i"))
-    assert group_of(had, takes, Record(MEMBER.key, None))["instances"] == {"i": "b"}
+    takes = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="b"), said(instance_id="i"))
+    had = CoordinatorRecord(MEMBER.key, said(instance_id="i"))
+    assert group_of(had, takes, CoordinatorRecord(MEMBER.key, None))["instances"] == {"i": "b"}
     assert group_of(had, takes, MEMBER)["instances"] == {"i": "b"}
-    assert group_of(had, Record(MEMBER.key, None))["instances"] == {}
+    assert group_of(had, CoordinatorRecord(MEMBER.key, None))["instances"] == {}

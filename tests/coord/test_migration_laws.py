@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
 
-from apportion.coord.classic.state import State
+from apportion.coord.classic.state import ClassicGroupState
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.state import IncrementalGroup
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import Append
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
@@ -113,11 +113,14 @@ class Mixed(RuleBasedStateMachine):
         if client.is_classic and client.waits is not None:
             return False
         group = self.world.group()
-        if isinstance(group, IncrementalGroup):
+        if isinstance(group, ConsumerGroup):
             return client.member_id not in group.saved.members
         if group is None or not client.is_classic or client.member_id not in group.live.members:
             return True
-        return client.generation != group.live.generation and group.live.state in (State.COMPLETING, State.STABLE)
+        return client.generation != group.live.generation and group.live.state in (
+            ClassicGroupState.COMPLETING,
+            ClassicGroupState.STABLE,
+        )
 
     @rule(name=st.sampled_from(["bar", "foo"]))
     def grow(self, name):
@@ -167,7 +170,7 @@ class Mixed(RuleBasedStateMachine):
     @invariant()
     def every_law_of_a_group_holds(self):
         group = self.world.group()
-        if isinstance(group, IncrementalGroup):
+        if isinstance(group, ConsumerGroup):
             laws = {name: law for name, law in GROUP_LAWS.items() if name != "legal-target"}
             assert {name: why for name, law in laws.items() if (why := list(law(group, self.world.shard.topics)))} == {}
 
@@ -190,7 +193,7 @@ class Mixed(RuleBasedStateMachine):
         if policy == "bidirectional":
             assert seated == self.clients
             has_consumer = any(not client.is_classic for client in seated)
-            assert isinstance(group, IncrementalGroup) == has_consumer
+            assert isinstance(group, ConsumerGroup) == has_consumer
         wanted = {(topic, index) for client in seated for topic in client.wishes for index in range(self.sizes[topic])}
         assert {place for client in seated for place in client.owned} == wanted
         assert group.state_name() == "Stable"

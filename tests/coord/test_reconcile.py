@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.coord.consumer.reconcile import Hold, State, is_at_target, reconcile
+from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, is_at_target, reconcile
 
 UNITS = st.sets(st.integers(0, 9))
 NO_UNIT = frozenset()
@@ -18,10 +18,10 @@ def granted(units, epoch):
 @st.composite
 def holds(draw):
     assigned = draw(UNITS)
-    state = draw(st.sampled_from(list(State)))
-    revoking = draw(UNITS) - assigned if state is State.UNREVOKED else set()
+    state = draw(st.sampled_from(list(MemberState)))
+    revoking = draw(UNITS) - assigned if state is MemberState.UNREVOKED else set()
     epoch = draw(st.integers(1, 5))
-    return Hold(epoch, draw(st.integers(0, epoch)), state, granted(assigned, 1), granted(revoking, 1))
+    return CurrentAssignment(epoch, draw(st.integers(0, epoch)), state, granted(assigned, 1), granted(revoking, 1))
 
 
 def step(hold, target_epoch, target, owned, blocked=NO_UNIT, dropped=NO_UNIT):
@@ -60,42 +60,42 @@ def test_an_obedient_member_comes_to_its_target_in_three_steps(hold, target_epoc
 
 
 def test_a_member_that_must_revoke_stays_at_its_epoch_and_gets_nothing():
-    hold = Hold(5, 4, State.STABLE, granted({1, 2}, 3), {})
-    waiting = Hold(5, 5, State.UNREVOKED, {1: 3}, {2: 3})
+    hold = CurrentAssignment(5, 4, MemberState.STABLE, granted({1, 2}, 3), {})
+    waiting = CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3})
     assert step(hold, 6, {1, 7}, None) == waiting
     assert step(waiting, 6, {1, 7}, {1, 2}) is waiting
-    assert step(waiting, 6, {1, 7}, {1}) == Hold(6, 5, State.STABLE, {1: 3, 7: 6}, {})
+    assert step(waiting, 6, {1, 7}, {1}) == CurrentAssignment(6, 5, MemberState.STABLE, {1: 3, 7: 6}, {})
 
 
 def test_a_member_that_already_let_go_moves_at_once():
-    hold = Hold(5, 4, State.STABLE, granted({1, 2}, 3), {})
-    assert step(hold, 6, {1, 7}, {1}) == Hold(6, 5, State.STABLE, {1: 3, 7: 6}, {})
+    hold = CurrentAssignment(5, 4, MemberState.STABLE, granted({1, 2}, 3), {})
+    assert step(hold, 6, {1, 7}, {1}) == CurrentAssignment(6, 5, MemberState.STABLE, {1: 3, 7: 6}, {})
 
 
 def test_a_member_that_only_waits_moves_to_the_new_epoch():
-    hold = Hold(5, 4, State.STABLE, {1: 3}, {})
-    waiting = Hold(6, 5, State.UNRELEASED, {1: 3}, {})
+    hold = CurrentAssignment(5, 4, MemberState.STABLE, {1: 3}, {})
+    waiting = CurrentAssignment(6, 5, MemberState.UNRELEASED, {1: 3}, {})
     assert step(hold, 6, {1, 7}, None, blocked={7}) == waiting
     assert step(waiting, 6, {1, 7}, None, blocked={7}) == replace(waiting, previous_epoch=6)
-    assert step(waiting, 6, {1, 7}, None) == Hold(6, 6, State.STABLE, {1: 3, 7: 6}, {})
+    assert step(waiting, 6, {1, 7}, None) == CurrentAssignment(6, 6, MemberState.STABLE, {1: 3, 7: 6}, {})
 
 
 def test_a_second_revocation_after_an_acknowledged_one_keeps_the_old_epoch():
-    hold = Hold(5, 5, State.UNREVOKED, granted({1, 2}, 3), {3: 3})
-    assert step(hold, 7, {1}, {1, 2}) == Hold(5, 5, State.UNREVOKED, {1: 3}, {2: 3})
+    hold = CurrentAssignment(5, 5, MemberState.UNREVOKED, granted({1, 2}, 3), {3: 3})
+    assert step(hold, 7, {1}, {1, 2}) == CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3})
 
 
 def test_a_unit_that_the_member_was_giving_up_can_come_back_in_one_step():
-    hold = Hold(5, 5, State.UNREVOKED, {1: 3}, {2: 3})
-    assert step(hold, 7, {1, 2}, {1}) == Hold(7, 5, State.STABLE, {1: 3, 2: 7}, {})
+    hold = CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {2: 3})
+    assert step(hold, 7, {1, 2}, {1}) == CurrentAssignment(7, 5, MemberState.STABLE, {1: 3, 2: 7}, {})
 
 
 def test_an_unsubscribed_topic_is_given_up_while_an_older_revocation_is_still_owed():
-    hold = Hold(5, 4, State.UNREVOKED, granted({1, 2}, 3), {3: 3})
-    assert step(hold, 6, {1, 2}, {1, 2, 3}, dropped={2}) == Hold(5, 5, State.UNREVOKED, {1: 3}, {3: 3, 2: 3})
+    hold = CurrentAssignment(5, 4, MemberState.UNREVOKED, granted({1, 2}, 3), {3: 3})
+    assert step(hold, 6, {1, 2}, {1, 2, 3}, dropped={2}) == CurrentAssignment(5, 5, MemberState.UNREVOKED, {1: 3}, {3: 3, 2: 3})
 
 
 def test_an_unknown_state_starts_from_the_target_epoch():
-    hold = Hold(5, 4, State.UNKNOWN, granted({1, 2}, 3), {})
-    assert step(hold, 6, {1}, set()) == Hold(6, 5, State.STABLE, {1: 3}, {})
-    assert State.of(9) is State.UNKNOWN
+    hold = CurrentAssignment(5, 4, MemberState.UNKNOWN, granted({1, 2}, 3), {})
+    assert step(hold, 6, {1}, set()) == CurrentAssignment(6, 5, MemberState.STABLE, {1: 3}, {})
+    assert MemberState.of(9) is MemberState.UNKNOWN

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from apportion.coord import records, retention
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Record
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.retention import MINUTE_MS
 from apportion.errors import Code
 from apportion.machine import Tick
@@ -40,7 +40,7 @@ def kept(world, group_id="g"):
 
 
 def offset_tombstone(topic, partition, group_id="g"):
-    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
 def stays_alive(world, member_id, epoch, elapsed_ms):
@@ -96,8 +96,8 @@ def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else():
     world.advance(EVERY_MS)  # its offsets were committed long ago: what counts for a consumer group is that alone
     assert world.log[-3:] == [
         offset_tombstone("foo", 0),
-        Record(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None),
-        Record(ConsumerGroupMetadataKey(group_id="g"), None),
+        CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None),
+        CoordinatorRecord(ConsumerGroupMetadataKey(group_id="g"), None),
     ]
     assert picture(world.shard) == {"groups": {}, "offsets": {}}
 
@@ -174,17 +174,17 @@ COMMITTED_MS = START_MS - MINUTE_MS  # a minute ago: expired where the time of t
 def test_a_classic_group_keeps_what_it_may_need(group, left):
     world = world_of()
     value = OffsetCommitValue(offset=5, commit_timestamp=COMMITTED_MS)
-    world.log = [records.offset("g", "foo", 0, value), records.offset("g", "bar", 0, value), group]
+    world.log = [records.offset_commit("g", "foo", 0, value), records.offset_commit("g", "bar", 0, value), group]
     world.crash()
     world.advance(EVERY_MS)
     assert kept(world) == left
     assert ("g" in world.shard.ledger.groups) is bool(left)
     if not left:
-        assert world.log[-1] == Record(GroupMetadataKey(group="g"), None)
+        assert world.log[-1] == CoordinatorRecord(GroupMetadataKey(group="g"), None)
 
 
 def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch):
-    monkeypatch.setattr(retention, "LOOKED_AT", 10)
+    monkeypatch.setattr(retention, "OFFSETS_PER_STEP", 10)
     world = world_of(foo=64)
     for group, offsets in enumerate((25, 3, 4, 4, 4, 4, 4)):
         world.mono_ms = group // 5  # the last two are too young, by a millisecond

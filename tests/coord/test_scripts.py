@@ -19,7 +19,7 @@ from coordworld import World, parts, said, topic_id, topics
 from scripted import check
 
 from apportion.coord import records
-from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.errors import Code
 from apportion.topics import Topic
@@ -92,9 +92,9 @@ class Story:
                 member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
             )
             log += [
-                records.member("g", member, said(rebalance_timeout_ms=20_000)),
-                records.target("g", member, [(part.topic_id, part.partitions) for part in has]),
-                records.current("g", member, value),
+                records.member_metadata("g", member, said(rebalance_timeout_ms=20_000)),
+                records.target_assignment("g", member, [(part.topic_id, part.partitions) for part in has]),
+                records.current_assignment("g", member, value),
             ]
         self.world.log = [*log, records.assignment_epoch("g", epoch, 0)]
         self.world.crash()
@@ -116,7 +116,7 @@ class Story:
             if member.target is not None
         ]
         for member in members:
-            state = "" if member.state is State.STABLE else f" ({member.state.name.lower()})"
+            state = "" if member.state is MemberState.STABLE else f" ({member.state.name.lower()})"
             has = named(units.by_topic(member.assigned.units.tolist()))
             owes = named(units.by_topic(member.revoking.units.tolist()))
             debt = "" if owes == "nothing" else f", must give up {owes}"

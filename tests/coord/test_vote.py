@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.coord.classic.election import elect
+from apportion.coord.classic.election import select_protocol
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from apportion.coord.classic.election import elect
     ],
 )
 def test_the_vote_of(ballots, elected):
-    assert elect(ballots) == elected
+    assert select_protocol(ballots) == elected
 
 
 @given(
     st.lists(st.permutations(["range", "sticky", "roundrobin", "mine"]), min_size=1, max_size=6), st.randoms(use_true_random=False)
 )
 def test_the_vote_does_not_depend_on_who_joined_first(ballots, chance):
-    elected = elect(ballots)
+    elected = select_protocol(ballots)
     chance.shuffle(ballots)
-    assert elect(ballots) == elected
+    assert select_protocol(ballots) == elected

@@ -30,3 +30,10 @@ def test_every_link_leads_somewhere():
 def test_every_page_of_the_docs_is_linked():
     linked = {target for page in pages() for target in targets(page)}
     assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page not in linked] == []
+
+
+def test_the_index_of_decisions_lists_every_decision_by_its_title():
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"^- \[(\d+\. [^\]]*)\]\(([^)]*)\)$", (folder / "README.md").read_text(), re.MULTILINE)
+    titles = {page.name: page.read_text().splitlines()[0].removeprefix("# ") for page in folder.glob("0*.md")}
+    assert {name: title for title, name in listed} == titles

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.coord.consumer import fencing
+from apportion.coord.consumer import fencing, state
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import EXPRESSION
@@ -194,10 +194,10 @@ def test_most_votes_choose_the_assignor(sides, votes, chosen):
     assert [side.play(Describe((group,)))[group]["assignor"] for side in sides] == [chosen, chosen]
 
 
-@pytest.mark.parametrize("guard", ["previous_epoch_suffices", "is_released", "blocked", "may_commit"])
+@pytest.mark.parametrize("guard", ["may_use_previous_epoch", "has_released_instance", "is_blocked", "may_commit"])
 def test_a_guard_that_is_switched_off_is_found(sides, monkeypatch, guard):
-    answers = {"blocked": False}
-    monkeypatch.setattr(fencing, guard, lambda *asked: answers.get(guard, True))
+    answers = {"is_blocked": False}
+    monkeypatch.setattr(state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True))
     reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
     found = next((played.report() for played in reports if played.disagreements), "")
     print(found)

@@ -7,7 +7,7 @@ import confluent_kafka as ck
 import pytest
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Record
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Instant
@@ -159,7 +159,7 @@ def records_of(bootstrap, group):
             continue
         key = decode_key(message.key())
         if group in (getattr(key, "group_id", None), getattr(key, "group", None)):
-            found.append(Record(key, None if message.value() is None else decode_value(key, message.value())))
+            found.append(CoordinatorRecord(key, None if message.value() is None else decode_value(key, message.value())))
     consumer.close()
     return found
 

@@ -7,16 +7,8 @@ from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import given_blob, subscription_blob
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import (
-    Adopted,
-    Answered,
-    Found,
-    IdPartition,
-    Known,
-    Offer,
-    SeenTopic,
-    Subscribe,
-)
+from apportion.member.membership import Adopted, Answered, Found, Known, Offer, SeenTopic, Subscribe
+from apportion.topics import IdPartition
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,

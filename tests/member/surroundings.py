@@ -23,14 +23,14 @@ from apportion.member.batch.queries import (
     Subscribed,
 )
 from apportion.member.batch.sinks import SILENCE, metadata_of
-from apportion.member.batch.span import Place, Span, span
+from apportion.member.batch.span import Span, span
 from apportion.member.consumer.machine import View
-from apportion.member.membership import IdPartition, State, assignment, to_wire
-from apportion.topics import Topic, Topics
+from apportion.member.membership import State, assignment, to_wire
+from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
-P0, P1, P2 = (Place("t", ID, number) for number in range(3))
+P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 ALL = (P0, P1, P2)
 SESSION_MS = 4_000
 TABLE = ("/lake/t",)
@@ -45,7 +45,7 @@ def read(id, ranges):
 
 def held(*places):
     """The partitions as the group protocol knows them."""
-    return assignment(IdPartition(place.topic_id, place.partition) for place in places)
+    return assignment(place.id_partition for place in places)
 
 
 def described(*targets, given=None, group_epoch=3, assignment_epoch=3, member_epoch=3):
@@ -128,7 +128,7 @@ class Surroundings:
                 return Topics(topic for name in names if (topic := self.topics.named(name)) is not None)
             case Named(wanted):
                 known = ((self.topics.with_id(one.topic_id), one.partition) for one in wanted)
-                return tuple(sorted(Place(topic.name, topic.id, number) for topic, number in known if topic is not None))
+                return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in known if topic is not None))
             case Adopt(life, target):
                 if (life, target) == (self.view.lives, self.view.target):
                     self.sees(owned=target)

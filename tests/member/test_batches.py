@@ -25,9 +25,9 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.rule import Batches, DataLoss, Held, MembershipFailed
 from apportion.member.batch.sinks import SILENCE
-from apportion.member.batch.span import Place, id_text
+from apportion.member.batch.span import id_text
 from apportion.member.membership import State
-from apportion.topics import Topic, Topics
+from apportion.topics import Topic, TopicIdPartition, Topics
 from tests.member.surroundings import ALL, BEGUN, CLAIM, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, held, read
 
 GRACE_MS = 5_000
@@ -272,7 +272,7 @@ def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_it
     there.sees(target=held(P0))
     mine = batches(LATEST, fail_on_data_loss=False)
     first = there.attempt(mine.next(BEGUN, None))
-    new = Place("t", OTHER_ID, 0)
+    new = TopicIdPartition("t", OTHER_ID, 0)
     there.topics, there.starts, there.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
     there.sees(target=held(new))
     assert there.attempt(mine.next(first, None)) == read("c", {new: (0, 5)})
@@ -291,7 +291,7 @@ def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_it
 
 
 def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there):
-    other = Place("u", OTHER_ID, 0)
+    other = TopicIdPartition("u", OTHER_ID, 0)
     there.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
     there.starts[other], there.ends[other] = 0, 20
     there.sees(target=held(P0, other))

@@ -12,7 +12,6 @@ from apportion.member.membership import (
     Answered,
     Failed,
     Found,
-    IdPartition,
     Known,
     Leave,
     Left,
@@ -26,6 +25,7 @@ from apportion.member.membership import (
     Subscribe,
     Unanswered,
 )
+from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import (
     JoinGroupResponse,
 )

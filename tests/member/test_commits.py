@@ -2,8 +2,9 @@
 
 from apportion.errors import Code
 from apportion.member.batch.offsets import Fetched, Membership, Stored, commit_codes, commit_request, due, fetch_request, fetched
-from apportion.member.batch.span import Place, span
+from apportion.member.batch.span import span
 from apportion.member.reactions import Reaction, reaction
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,7 +24,7 @@ from apportion.wire.messages.offset_fetch import (
 )
 
 ID = b"i" * 16
-P0, P1, P2 = (Place("t", ID, number) for number in range(3))
+P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 
 
 def test_due_is_what_is_held_and_above_what_the_group_knows():

@@ -11,7 +11,6 @@ from apportion.member.membership import (
     Failed,
     FindCoordinator,
     Found,
-    IdPartition,
     Leave,
     Left,
     Lost,
@@ -24,6 +23,7 @@ from apportion.member.membership import (
     from_wire,
     to_wire,
 )
+from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,

@@ -12,7 +12,6 @@ from apportion.member.membership import (
     Answered,
     FindCoordinator,
     Found,
-    IdPartition,
     Leave,
     Lost,
     Offer,
@@ -24,6 +23,7 @@ from apportion.member.membership import (
     from_wire,
     to_wire,
 )
+from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse
 
 PARTITIONS = [IdPartition(b"T" * 16, number) for number in range(4)]

@@ -4,10 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.member.batch.plan import EARLIEST, LATEST, Gap, Log, Plan, Starting, World, plan, shared
-from apportion.member.batch.span import NOTHING, Place, span
+from apportion.member.batch.span import NOTHING, span
+from apportion.topics import TopicIdPartition
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
-P0, P1, P2 = (Place("t", ID, number) for number in range(3))
+P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 FROM_EARLIEST = Starting(otherwise=EARLIEST)
 
 
@@ -46,7 +47,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
 
 
 def test_a_partition_of_another_topic_id_does_not_continue_the_old_one():
-    again = Place("t", OTHER_ID, 0)
+    again = TopicIdPartition("t", OTHER_ID, 0)
     assert plan(span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting=FROM_EARLIEST)) == Plan(
         span("c", {again: (0, 3)}), {again: 0}, ()
     )
@@ -102,7 +103,7 @@ def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_
     assert shared({P0: 4, P1: 4, P2: 4}, 4, turn=1) == {P0: 1, P1: 2, P2: 1}
 
 
-places = [Place("t", ID, number) for number in range(6)]
+places = [TopicIdPartition("t", ID, number) for number in range(6)]
 lags = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(lambda values: dict(zip(places, values, strict=False)))
 
 

@@ -17,7 +17,8 @@ from apportion.member.batch.sinks import (
     refuse_consumer,
     sinks_of,
 )
-from apportion.member.batch.span import NOTHING, Place, Span, span
+from apportion.member.batch.span import NOTHING, Span, span
+from apportion.topics import TopicIdPartition
 from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHERS = metadata_of(("/lake/other",))
@@ -276,7 +277,7 @@ def test_metadata_goes_there_and_back_and_has_bounds():
 
 
 def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else():
-    place = Place("t", P0.topic_id, 0)
+    place = TopicIdPartition("t", P0.topic_id, 0)
     refuse_consumer("g", {place: Stored(3, ""), P1: Stored(4, NOBODY_READ), P2: Stored(None)})
     with pytest.raises(
         AnotherSink, match=r"group g: it belongs to the sink /lake/t, as the committed offset of t-0 says.*group of its own"

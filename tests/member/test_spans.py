@@ -11,7 +11,6 @@ from apportion.member.batch.span import (
     NOTHING,
     Admission,
     LostOffsets,
-    Place,
     Span,
     SpanError,
     admit,
@@ -22,16 +21,19 @@ from apportion.member.batch.span import (
     parse,
     span,
 )
+from apportion.topics import TopicIdPartition
 
 ID = bytes(range(16))
-P = Place("t", ID, 0)
+P = TopicIdPartition("t", ID, 0)
 bounds = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(lambda pair: tuple(sorted(pair)))
 ids = {name: bytes([number]) * 16 for number, name in enumerate(["a", "flights", "ü.x"])}
 spans = st.builds(
     span,
     st.text(max_size=8),
     st.dictionaries(
-        st.builds(lambda topic, number: Place(topic, ids[topic], number), st.sampled_from(sorted(ids)), st.integers(0, 2_000)),
+        st.builds(
+            lambda topic, number: TopicIdPartition(topic, ids[topic], number), st.sampled_from(sorted(ids)), st.integers(0, 2_000)
+        ),
         bounds,
     ),
 )
@@ -61,7 +63,12 @@ def test_the_json_is_canonical_as_it_stands(batch):
 
 def test_the_json_is_the_one_of_the_design():
     batch = span(
-        "9f3c", {Place("flights", ID, 3): (950, 950), Place("flights", ID, 0): (900, 1200), Place("flights", ID, 10): (1, 2)}
+        "9f3c",
+        {
+            TopicIdPartition("flights", ID, 3): (950, 950),
+            TopicIdPartition("flights", ID, 0): (900, 1200),
+            TopicIdPartition("flights", ID, 10): (1, 2),
+        },
     )
     assert batch.text() == (
         '{"id":"9f3c","topics":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","span":{"0":[900,1200],"10":[1,2],"3":[950,950]}}},"v":1}'
@@ -69,7 +76,7 @@ def test_the_json_is_the_one_of_the_design():
     assert NOTHING.to_json() == {"id": "", "topics": {}, "v": 1}
     assert parse({"v": 1, "id": "", "topics": {}}) == NOTHING
     assert Span("9f3c", {}, ("/lake",)).text() == '{"id":"9f3c","sinks":["/lake"],"topics":{},"v":2}'
-    question = Span("9f3c", {}, asks=3, nameless=(Place("flights", ID, 0), Place("flights", ID, 3)))
+    question = Span("9f3c", {}, asks=3, nameless=(TopicIdPartition("flights", ID, 0), TopicIdPartition("flights", ID, 3)))
     assert question.text() == (
         '{"asks":3,"id":"9f3c","nameless":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"sinks":null,"topics":{},"v":2}'
     )
@@ -178,7 +185,7 @@ def test_a_replay_is_admitted_nothing(batch):
 def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data):
     """Owners take over from what the group has, which is never above the fence; zombies may write anything planned before."""
     written: list[int] = []
-    fences: dict[Place, int] = {}
+    fences: dict[TopicIdPartition, int] = {}
     committed = 0
     planned: list[Span] = []
     for _ in range(data.draw(st.integers(1, 25))):

@@ -16,13 +16,13 @@ from apportion.coord.turn import Turn
 from apportion.deadlines import Deadlines
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
-from apportion.node.delayed_fetches import Waits
-from apportion.node.expiry import Expiry
-from apportion.node.flush_gate import Journal
-from apportion.node.handlers.fetch import Haul
+from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.expiry import RetentionCheck
+from apportion.node.flush_gate import FlushGate
+from apportion.node.handlers.fetch import FetchResult
 from apportion.node.partitions import Partition, Partitions
-from apportion.node.producers import Producers
-from apportion.node.topics import Registry
+from apportion.node.producers import ProducerStates
+from apportion.node.topics import TopicService
 from apportion.store.catalog import Catalog
 from apportion.store.disk import DiskError
 from apportion.store.log import Log
@@ -35,21 +35,21 @@ PLACES = [
     (owner, name)
     for owner, names in {
         Cleaner: ("look_at", "go_on", "_after", "flushed"),
-        Expiry: ("take_slice", "look_at", "look_out"),
+        RetentionCheck: ("take_slice", "look_at", "look_out"),
         Coordinators: ("arrived", "joined", "tell", "gone", "tick", "_seated", "_step", "_perform"),
         Shard: ("step", "loaded"),
         Turn: ("emit", "reply", "park", "release", "close"),
         Deadlines: ("arm", "disarm"),
-        Haul: ("__init__",),
-        Journal: ("begin_write", "wrote", "hold", "flush_or_none"),
+        FetchResult: ("__init__",),
+        FlushGate: ("begin_write", "wrote", "hold", "flush_or_none"),
         Partition: (
             *("append", "append_records", "read", "unsynced_paths", "settled"),
             *("delete_before", "delete_expired"),
         ),
         Partitions: ("of", "make_room", "drop"),
-        Producers: ("repeated", "appended"),
-        Registry: ("checked", "create", "delete", "grow", "new_producer_id", "unsynced_paths", "settled"),
-        Waits: ("park", "changed", "leave"),
+        ProducerStates: ("repeated", "appended"),
+        TopicService: ("checked", "create", "delete", "grow", "new_producer_id", "unsynced_paths", "settled"),
+        DelayedFetches: ("park", "changed", "leave"),
         Catalog: ("_record", "unsynced_paths"),
         Log: (
             *("append", "read", "unsynced_paths", "close_segment", "begin_at", "forget_before"),
@@ -62,14 +62,26 @@ PLACES = [
 """Where a fault may be."""
 ON_THE_WAY_BACK = [
     *[
-        (Journal, "retract"),
-        (Journal, "take_savepoints"),
-        (Journal, "failed"),
+        (FlushGate, "retract"),
+        (FlushGate, "take_savepoints"),
+        (FlushGate, "failed"),
         (Coordinators, "reload"),
         (Coordinators, "broke_off"),
     ],
-    *[(Registry, "roll_back"), (Registry, "cut_back"), (Partition, "roll_back"), (Partition, "cut_back"), (Log, "cut_back")],
-    *[(Producers, "roll_back"), (Shard, "replay"), (Cleaner, "flush_failed"), (Cleaner, "broke_off"), (Expiry, "look_out")],
+    *[
+        (TopicService, "roll_back"),
+        (TopicService, "cut_back"),
+        (Partition, "roll_back"),
+        (Partition, "cut_back"),
+        (Log, "cut_back"),
+    ],
+    *[
+        (ProducerStates, "roll_back"),
+        (Shard, "replay"),
+        (Cleaner, "flush_failed"),
+        (Cleaner, "broke_off"),
+        (RetentionCheck, "look_out"),
+    ],
 ]
 """Where a second fault may be, by which the broker ends."""
 
@@ -116,7 +128,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
 @example([("produce", "t", (0,))], [((Partition, "settled"), 1, False, RuntimeError("planted"))], [])
 @example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
-@example([("committed", ("g",)), ("produce", "t", (0,))], [((Journal, "flush_or_none"), 2, True, RuntimeError("planted"))], [])
+@example([("committed", ("g",)), ("produce", "t", (0,))], [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))], [])
 @example([("fetch", "t", (0, 0)), ("sleep", 3_000), ("produce", "t", (0,))], [(PLACES[0], 6, True, RuntimeError("planted"))], [])
 @example([("produce", "t", (0,))], [((Deadlines, "disarm"), 1, True, RuntimeError("planted"))], [("fetch", "t", (0,))])
 @example(
@@ -127,7 +139,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
     [((Coordinators, "joined"), 3, True, RuntimeError("planted"))],
     [("make", "v"), ("describe", ("i", "j", "k"))],
 )
-@example([("committed", ("g",))], [((Journal, "begin_write"), 2, False, RuntimeError("planted"))], [("produce", "t", (0,))])
+@example([("committed", ("g",))], [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))], [("produce", "t", (0,))])
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace(kit, before, faults, after):
     with pytest.MonkeyPatch.context() as patch:

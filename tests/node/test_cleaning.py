@@ -209,7 +209,7 @@ def test_a_full_disk_puts_a_cleaning_off(busy, monkeypatch):
     [note] = busy.notes
     assert (note.level, note.text.startswith(f"{OFFSETS}-0 is not cleaned for now: cannot append")) == ("warning", True)
     busy.disk.room_bytes = None
-    busy.sleep(cleaning.AGAIN_MS - 200)
+    busy.sleep(cleaning.RETRY_MS - 200)
     assert busy.notes == [note]
     clean(busy)
     assert [note.level for note in busy.notes] == ["warning", "info"]

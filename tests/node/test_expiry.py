@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from apportion.deadlines import Deadlines
 from apportion.errors import Code
-from apportion.node.expiry import FIRST_LOOK_MS, Span, expired_before
+from apportion.node.expiry import INITIAL_DELAY_MS, SegmentInfo, expired_before
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import topic_rules
 from apportion.node.topics import TOPIC_SETTINGS
@@ -27,7 +27,7 @@ def rules(**given):
 
 def expired(*spans, at_ms=100, visible_to=1000, **given):
     """What is deleted of segments that end at 10, 20, 30..., given as (size, largest timestamp)."""
-    facts = [Span(10 * number, *span) for number, span in enumerate(spans, 1)]
+    facts = [SegmentInfo(10 * number, *span) for number, span in enumerate(spans, 1)]
     return expired_before(facts, rules(**given), at_ms, visible_to)
 
 
@@ -175,7 +175,7 @@ def test_the_first_look_comes_soon_after_a_start(kit):
     create(play, retention_ms="1000")
     produced(play, kit.produce("t", batch(play, kit)))
     again = play.crash()
-    again.sleep(FIRST_LOOK_MS)
+    again.sleep(INITIAL_DELAY_MS)
     again.flush()
     assert listed(again, EARLIEST) == (1, -1)
 
@@ -230,7 +230,7 @@ def test_a_full_disk_keeps_the_records_and_says_so(kit):
 
 
 def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(kit, monkeypatch):
-    monkeypatch.setattr("apportion.node.expiry.SLICE", 1)
+    monkeypatch.setattr("apportion.node.expiry.PARTITIONS_PER_STEP", 1)
     play = kit.Play(**OFTEN)
     for name in ("a", "b", "c"):
         create(play, name, retention_ms="1")

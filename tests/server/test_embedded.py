@@ -2,8 +2,8 @@
 
 import pytest
 
+from apportion.broker import EmbeddedBroker
 from apportion.node.settings import SettingRefused
-from apportion.server.embedded import EmbeddedBroker
 
 ADDRESS = "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and `bootstrap` has the address"
 TOPICS = (

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.classic.state import State
+from apportion.coord.classic.state import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Reply
@@ -11,8 +11,9 @@ from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
 from apportion.member.classic.leader import share_out
 from apportion.member.classic.ownership import Holding
-from apportion.member.membership import IdPartition, Known, LookUp, SeenTopic
+from apportion.member.membership import Known, LookUp, SeenTopic
 from apportion.sim.checks.subscriptions import assigned_partitions
+from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -111,7 +112,7 @@ def a_commit_before_the_leader_has_shared_out() -> Any:
     while a.view.epoch < 0:
         world.deliver_to(a)
         world.wait(0)
-    assert world.shard.ledger.classic_or_none("g").live.state is State.COMPLETING
+    assert world.shard.ledger.classic_or_none("g").live.state is ClassicGroupState.COMPLETING
     return commits(world, a, a.view.epoch)
 
 
@@ -200,7 +201,7 @@ def what_a_member_owes_since_its_group_is_incremental() -> Any:
     """A is to give half of its partitions to B, and has not heard so, when the first KIP-848 member comes."""
     world, a = settled(COOPERATIVE)
     told_to_rejoin(world, a, adopts=False)
-    while world.shard.ledger.classic_or_none("g").live.state is not State.STABLE:
+    while world.shard.ledger.classic_or_none("g").live.state is not ClassicGroupState.STABLE:
         world.deliver_to(a)
     world.run(world.joins("M"), adopts=False)
     return len(world.shard.ledger.incremental_or_none("g").saved.members[a.view.member_id].revoking.units)

@@ -8,20 +8,21 @@ Those of classic groups, and of groups of both protocols, are in `planted_classi
 from collections.abc import Callable, Iterable, Mapping
 
 from apportion.coord import replay, shard
-from apportion.coord.consumer import fencing, spine, timers
-from apportion.coord.consumer.state import IncrementalGroup, Member
-from apportion.coord.consumer.timers import must_revoke
-from apportion.coord.consumer.units import Holders
+from apportion.coord.consumer import fencing, spine, state, timers
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.timers import has_pending_revocation
+from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
 from apportion.member.batch import admission, plan, rule, span
 from apportion.member.batch.offsets import Stored
 from apportion.member.batch.plan import World
 from apportion.member.batch.sinks import Sinks
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
 from apportion.member.consumer import machine
 from apportion.member.membership import Assignment, minus
 from apportion.node import coordinators, flush_gate
+from apportion.topics import TopicIdPartition
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -29,21 +30,21 @@ from apportion.wire.records.groups import (
 from tests.sim.bug import Planted
 from tests.sim.planted_classic import CLASSIC
 
-claim = Holders.claim  # as it is, whatever stands in its place
+claim = UnitOwners.claim  # as it is, whatever stands in its place
 
 
 # the guards
 
 
-def never_blocked(group: IncrementalGroup, member_id: str, unit: int) -> bool:
+def never_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
     return False
 
 
-def only_the_newest_epoch_suffices(member: Member, epoch: int, owned: frozenset[int] | None) -> bool:
+def only_the_newest_epoch_suffices(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
     return False
 
 
-def members_may_commit(member: Member, claimed: int, units: Iterable[int]) -> bool:
+def members_may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
     return True
 
 
@@ -59,21 +60,21 @@ def as_told(owned: Assignment, target: Assignment | None) -> Assignment:
     return owned if target is None else minus(owned, minus(owned, target))
 
 
-def rearm_revocations(turn: Turn, group: IncrementalGroup, member: Member) -> None:
+def rearm_revocations(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     timers.arm_rebalance(turn, group, member)
 
 
-def arm_rebalance_once(turn: Turn, group: IncrementalGroup, member: Member) -> None:
+def arm_rebalance_once(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     key = (timers.REBALANCE, group.group_id, member.member_id)
-    if must_revoke(member) and key not in turn.deadlines:
+    if has_pending_revocation(member) and key not in turn.deadlines:
         turn.deadlines.arm(key, turn.now.mono_ms + member.said.rebalance_timeout_ms)
 
 
-def always_late(member: Member) -> bool:
+def always_late(member: ConsumerGroupMember) -> bool:
     return True
 
 
-def always_released(member: Member) -> bool:
+def always_released(member: ConsumerGroupMember) -> bool:
     return True
 
 
@@ -81,11 +82,11 @@ def from_the_start(start: int, fence: int) -> int:
     return start
 
 
-def remembered_position(previous: Span, world: World, place: Place) -> int | None:
+def remembered_position(previous: Span, world: World, place: TopicIdPartition) -> int | None:
     return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
 
 
-def anybody_may(mine: Sinks, stored: Mapping[Place, Stored]) -> None:
+def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
     return None
 
 
@@ -99,13 +100,13 @@ def apply_list_by_list(
     group = ledger.groups.get(key.group_id)
     member = None if group is None else group.saved.members.get(key.member_id)
     before = [] if member is None else member.revoking.units.tolist()
-    replay.apply_current(ledger, key, value)
+    replay.apply_current_assignment(ledger, key, value)
     if group is not None and member is not None:
         after = member.revoking.units.tolist()
         group.saved.holders.release(member.member_id, [unit for unit in before if unit not in after])
 
 
-def claim_what_is_free(self: Holders, member_id: str, units: list[int]) -> None:
+def claim_what_is_free(self: UnitOwners, member_id: str, units: list[int]) -> None:
     for unit in units:
         holder = self.holder_or_none(unit)
         if holder is not None and holder != member_id:
@@ -113,7 +114,7 @@ def claim_what_is_free(self: Holders, member_id: str, units: list[int]) -> None:
     claim(self, member_id, units)
 
 
-def all_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callable[[int], bool]:
+def all_wanted(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Callable[[int], bool]:
     return lambda unit: True
 
 
@@ -123,27 +124,27 @@ PLANTED = {
         Planted(
             "grant-before-release",
             "The target says who shall have the partition, so it can be given at once.",
-            ((fencing, "blocked", never_blocked),),
+            ((fencing, "is_blocked", never_blocked),),
         ),
         Planted(
             "previous-epoch",
             "Who speaks of an older epoch than its own is a zombie.",
-            ((fencing, "previous_epoch_suffices", only_the_newest_epoch_suffices),),
+            ((fencing, "may_use_previous_epoch", only_the_newest_epoch_suffices),),
         ),
         Planted(
             "commit-epoch",
             "Who is a member of the group may commit.",
-            ((fencing, "may_commit", members_may_commit),),
+            ((state, "may_commit", members_may_commit),),
         ),
         Planted(
             "reply-before-durable",
             "The record is written, and the flush is on its way.",
-            ((flush_gate, "may_leave", leaves_at_once),),
+            ((flush_gate, "may_send", leaves_at_once),),
         ),
         Planted(
             "overtaking-read",
             "An answer to a request that wrote nothing has nothing to wait for.",
-            ((coordinators, "awaited", own_append),),
+            ((coordinators, "required_flush_seq", own_append),),
         ),
         Planted(
             "early-acknowledgement",
@@ -153,17 +154,17 @@ PLANTED = {
         Planted(
             "session-after-recovery",
             "A session is armed by each heartbeat, and every member will send one.",
-            ((timers, "rearm", rearm_revocations),),
+            ((timers, "restore_deadlines", rearm_revocations),),
         ),
         Planted(
             "rebalance-timer",
             "The timer runs already, and whoever it strikes has had its time.",
-            ((timers, "arm_rebalance", arm_rebalance_once), (timers, "must_revoke", always_late)),
+            ((timers, "arm_rebalance", arm_rebalance_once), (timers, "has_pending_revocation", always_late)),
         ),
         Planted(
             "static-fencing",
             "The same instance comes again: its predecessor must be gone.",
-            ((fencing, "is_released", always_released),),
+            ((fencing, "has_released_instance", always_released),),
         ),
         Planted(
             "sink-fence",
@@ -189,12 +190,12 @@ PLANTED = {
         Planted(
             "KAFKA-19862",
             "A partition is released before it is claimed, so a log where it is not must be corrupt.",
-            ((Holders, "claim", claim_what_is_free),),
+            ((UnitOwners, "claim", claim_what_is_free),),
         ),
         Planted(
             "KAFKA-19431",
             "The next target will leave out what the member has ceased to subscribe to.",
-            ((spine, "still_wanted", all_wanted),),
+            ((spine, "subscribed_units", all_wanted),),
         ),
         *CLASSIC,
     )

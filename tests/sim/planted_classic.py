@@ -9,17 +9,17 @@ from apportion.assign import sticky
 from apportion.assign.claims import Claims, Settled, settled
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.state import SESSION, ClassicGroup, State
-from apportion.coord.classic.timers import forget_pending, remove
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
+from apportion.coord.classic.timers import remove_member, remove_pending_member
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
-from apportion.coord.consumer.classic_api import beat_of
-from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.classic_api import to_beat
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CommitClaim
 from apportion.coord.migration import downgrade, upgrade
-from apportion.coord.migration.downgrade import Stayer, as_saved
-from apportion.coord.migration.upgrade import Heir
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.migration.downgrade import RemainingMember, to_saved_member
+from apportion.coord.migration.upgrade import UpgradedMember
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
@@ -55,12 +55,12 @@ def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
     if group is None:
         return
     if member_id in group.live.pending_joins:
-        forget_pending(turn, group, member_id)
-        rebalance.complete_if_all_here(turn, group)
+        remove_pending_member(turn, group, member_id)
+        rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None:
-        remove(turn, group, member)
-        if group.live.state is not State.EMPTY:
-            rebalance.prepare_or_complete(turn, group)
+        remove_member(turn, group, member)
+        if group.live.state is not ClassicGroupState.EMPTY:
+            rebalance.prepare_or_complete_join(turn, group)
 
 
 def take_all_due_at_once(self: Deadlines, now_ms: int) -> Iterator[Key]:
@@ -105,21 +105,21 @@ def names_have_no_ids(self: Atlas, parts: Iterable[TopicParts]) -> dict[str, Top
 # both protocols
 
 
-def assignment_is_forgotten(group: IncrementalGroup, stayer: Stayer, protocol: str, topics: Topics) -> MemberMetadata:
-    said = as_saved(group, stayer, protocol, topics)
+def assignment_is_forgotten(group: ConsumerGroup, stayer: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
+    said = to_saved_member(group, stayer, protocol, topics)
     said.assignment = b""
     return said
 
 
-def without_debts(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> list[Heir]:
+def without_debts(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> list[UpgradedMember]:
     return heirs
 
 
-def beat_of_who_owns_nothing(turn: Turn, ask: Ask[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
-    return replace(beat_of(turn, ask, subscription), owned=())
+def beat_of_who_owns_nothing(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+    return replace(to_beat(turn, ask, subscription), owned=())
 
 
-def must_follow_the_group(turn: Turn, group: IncrementalGroup, member: Member) -> bool:
+def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     return member.epoch < group.saved.epoch
 
 
@@ -154,7 +154,7 @@ CLASSIC = (
     Planted(
         "parked-is-silent",
         "Who has not been heard for a whole session is gone.",
-        ((shard, "EXPIRIES", {**shard.EXPIRIES, SESSION: whoever_is_silent_is_gone}),),
+        ((shard, "ON_DEADLINE", {**shard.ON_DEADLINE, SESSION: whoever_is_silent_is_gone}),),
         ALL_CLASSIC,
     ),
     Planted(
@@ -166,7 +166,7 @@ CLASSIC = (
     Planted(
         "classic-session-after-recovery",
         "A session is armed by each heartbeat, and every member will send one.",
-        ((shard, "AT_LOAD", {**shard.AT_LOAD, ClassicGroup: revive_members_alone}),),
+        ((shard, "ON_LOADED", {**shard.ON_LOADED, ClassicGroup: revive_members_alone}),),
         ALL_CLASSIC,
     ),
     Planted(
@@ -221,19 +221,19 @@ CLASSIC = (
     Planted(
         "downgrade-forgets",
         "All will join the classic group anew, so nobody needs to know what they have.",
-        ((downgrade, "as_saved", assignment_is_forgotten),),
+        ((downgrade, "to_saved_member", assignment_is_forgotten),),
         BOTH,
     ),
     Planted(
         "upgrade-forgets-debts",
         "What a member has is what its leader gave it last.",
-        ((upgrade, "with_debts", without_debts),),
+        ((upgrade, "with_unrevoked", without_debts),),
         BOTH,
     ),
     Planted(
         "join-owns-nothing",
         "Who joins begins anew and has nothing.",
-        ((classic_api, "beat_of", beat_of_who_owns_nothing),),
+        ((classic_api, "to_beat", beat_of_who_owns_nothing),),
         BOTH,
     ),
     Planted(

@@ -26,7 +26,7 @@ from apportion.wire.records.consumer_serde import encode_sticky
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 from tests.sim.planted import PLANTED
 
-to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm, downgrading.downgrade
+to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm_deadline, downgrading.downgrade
 
 
 def counts_backwards(self):
@@ -106,13 +106,13 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a group waits for a tenth of the time": (
         CLASSIC,
-        (rebalance, "_arm", waits_a_tenth),
+        (rebalance, "_arm_deadline", waits_a_tenth),
         "gone-with-cause",
         rf"group \w+: {ID} was dismissed from PREPARING after \d+ ms of silence and \d+ ms of waiting\.",
     ),
     "no session ever ends": (
         CLASSIC,
-        (shard, "EXPIRIES", {**shard.EXPIRIES, SESSION: lasts_for_ever}),
+        (shard, "ON_DEADLINE", {**shard.ON_DEADLINE, SESSION: lasts_for_ever}),
         "gone-in-time",
         rf"group \w+: {ID} is still a member after \d+ ms of silence\.",
     ),
@@ -168,8 +168,8 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(monkeypatch):
     world = draw_scenario(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
     assert play(world).broken is None
-    stored = coordinators.stored
-    monkeypatch.setattr(coordinators, "stored", lambda partition: list(stored(partition))[:1])
+    stored = coordinators.stored_records
+    monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:1])
     broken = play(world).broken
     assert broken is not None and broken.law == "epochs-never-back", broken
     assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)

@@ -4,8 +4,8 @@ import pytest
 
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.records import Record
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Tick
@@ -25,11 +25,11 @@ TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
 
 def said(member_id, wishes=("foo",), **facts):
     facts = {"instance_id": None, "rack_id": None, "subscribed_topic_regex": "", "server_assignor": None} | facts
-    return records.member("g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts))
+    return records.member_metadata("g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts))
 
 
 def target(member_id, *partitions, topic_id=FOO):
-    return records.target("g", member_id, [(topic_id, partitions)] if partitions else [])
+    return records.target_assignment("g", member_id, [(topic_id, partitions)] if partitions else [])
 
 
 def given(partitions, epoch):
@@ -38,7 +38,7 @@ def given(partitions, epoch):
     return (TopicPartitions(topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)),)
 
 
-def has(member_id, *partitions, epoch=3, before=2, state=State.STABLE, revoking=(), at=3):
+def has(member_id, *partitions, epoch=3, before=2, state=MemberState.STABLE, revoking=(), at=3):
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=before,
@@ -46,7 +46,7 @@ def has(member_id, *partitions, epoch=3, before=2, state=State.STABLE, revoking=
         assigned_partitions=given(partitions, at),
         partitions_pending_revocation=given(revoking, at),
     )
-    return records.current("g", member_id, value)
+    return records.current_assignment("g", member_id, value)
 
 
 SETTLED = (
@@ -90,7 +90,7 @@ def test_a_settled_group_keeps_every_law():
         (
             "bounded-epochs",
             ["b is at epoch 2 and has a partition that was given at 3."],
-            [has("b", 2, epoch=2, before=2, state=State.UNREVOKED, revoking=(3,))],
+            [has("b", 2, epoch=2, before=2, state=MemberState.UNREVOKED, revoking=(3,))],
         ),
         ("legal-target", ["the target gives foo-3 to nobody."], [target("b", 2)]),
         ("legal-target", ["the target gives bar-0 to nobody."], [said("b", ("bar", "foo"))]),
@@ -110,7 +110,7 @@ def test_a_settled_group_keeps_every_law():
         (
             "valid-member-epoch",
             ["b is at the target's epoch 3 and uses foo-1, which the target gives to a."],
-            [has("a", 0, epoch=2, before=2, at=2), has("b", 1, 2, 3, state=State.UNRELEASED)],
+            [has("a", 0, epoch=2, before=2, at=2), has("b", 1, 2, 3, state=MemberState.UNRELEASED)],
         ),
         (
             "valid-member-epoch",
@@ -135,7 +135,7 @@ def test_each_law_sees_its_violation(law, why, changes):
 def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsettled():
     group = replay_records(SETTLED).groups["g"]
     member = group.saved.members["b"]
-    member.state, member.epoch = State.UNRELEASED, 2
+    member.state, member.epoch = MemberState.UNRELEASED, 2
     assert broken(group)["stable-is-settled"] == [
         "the group is Stable, but b is UNRELEASED.",
         "the group is Stable at epoch 3, but b is at 2.",
@@ -171,7 +171,7 @@ def test_every_counter_is_recounted(name):
     [
         [records.group_epoch("g", 4, 7), *records.member_tombstones("g", "b")],  # dismissed: the target waits for a heartbeat
         [has("a", 0, 1, epoch=-2, before=3, at=0)],  # away
-        [has("b", 2, 3, state=State.UNKNOWN)],  # written by a newer coordinator
+        [has("b", 2, 3, state=MemberState.UNKNOWN)],  # written by a newer coordinator
         [has("a", 0, 1, epoch=0, before=0, at=0)],  # has just taken over
     ],
 )
@@ -261,4 +261,4 @@ def test_a_law_has_one_name_and_the_sketch_is_covered():
 
 
 def test_records_that_a_group_does_not_know_yet_break_nothing():
-    assert replay_records([Record(record.key, None) for record in SETTLED]).groups == {}
+    assert replay_records([CoordinatorRecord(record.key, None) for record in SETTLED]).groups == {}

@@ -13,9 +13,10 @@ from apportion.machine import Instant, Tick
 from apportion.member.batch.plan import Log, Starting, World, plan
 from apportion.member.batch.rule import Batches
 from apportion.member.batch.sinks import Announcement, AnotherSink, metadata_of
-from apportion.member.batch.span import NOTHING, Place, admit_range, span
+from apportion.member.batch.span import NOTHING, admit_range, span
 from apportion.member.consumer.machine import ConsumerMember, Settings
-from apportion.member.membership import Adopted, Answered, Found, IdPartition, Send, Subscribe, from_wire, to_wire
+from apportion.member.membership import Adopted, Answered, Found, Send, Subscribe, from_wire, to_wire
+from apportion.topics import IdPartition, TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -38,7 +39,7 @@ from tests.sim.planted import PLANTED
 
 PAGE = Path(__file__).parents[2] / "docs" / "guards.md"
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
-PLACE = Place("t", b"i" * 16, 0)
+PLACE = TopicIdPartition("t", b"i" * 16, 0)
 
 
 def given(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, tuple[int, ...]]:

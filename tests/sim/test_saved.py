@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.coord import records
-from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.reconcile import MemberState
 from apportion.sim.checks.saved import (
     SavedGroup,
     SavedMember,
@@ -30,7 +30,7 @@ def said(*wishes, **facts):
     return ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
 
 
-def current(member_id, epoch, parts, revoking=(), state=State.STABLE, group_id="g"):
+def current(member_id, epoch, parts, revoking=(), state=MemberState.STABLE, group_id="g"):
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=epoch - 1,
@@ -38,7 +38,7 @@ def current(member_id, epoch, parts, revoking=(), state=State.STABLE, group_id="
         assigned_partitions=given_at(parts, epoch),
         partitions_pending_revocation=given_at(revoking, epoch),
     )
-    return records.current(group_id, member_id, value)
+    return records.current_assignment(group_id, member_id, value)
 
 
 def given_at(parts, epoch):
@@ -49,17 +49,17 @@ def given_at(parts, epoch):
 
 
 LOG = [
-    records.member("g", "a", said("foo", instance_id="i", server_assignor="range")),
-    records.member("g", "b", said("bar", "foo")),
+    records.member_metadata("g", "a", said("foo", instance_id="i", server_assignor="range")),
+    records.member_metadata("g", "b", said("bar", "foo")),
     records.group_epoch("g", 2, 7),
-    records.target("g", "a", [(FOO, (0,))]),
-    records.target("g", "b", [(BAR, (0,)), (FOO, (1,))]),
+    records.target_assignment("g", "a", [(FOO, (0,))]),
+    records.target_assignment("g", "b", [(BAR, (0,)), (FOO, (1,))]),
     records.assignment_epoch("g", 2, 0),
-    current("a", 2, [(FOO, (0,))], revoking=[(FOO, (1,))], state=State.UNREVOKED),
+    current("a", 2, [(FOO, (0,))], revoking=[(FOO, (1,))], state=MemberState.UNREVOKED),
     current("b", 2, [(BAR, (0,))]),
-    records.offset("g", "foo", 0, OffsetCommitValue(offset=5)),
-    records.offset("g", "foo", 1, OffsetCommitValue(offset=6)),
-    records.offset("g", "foo", 1, None),
+    records.offset_commit("g", "foo", 0, OffsetCommitValue(offset=5)),
+    records.offset_commit("g", "foo", 1, OffsetCommitValue(offset=6)),
+    records.offset_commit("g", "foo", 1, None),
 ]
 
 
@@ -75,7 +75,7 @@ def test_the_whole_state_is_in_the_value():
                         said("foo", instance_id="i", server_assignor="range"),
                         epoch=2,
                         previous_epoch=1,
-                        state=State.UNREVOKED,
+                        state=MemberState.UNREVOKED,
                         assigned={(FOO, 0): 2},
                         revoking={(FOO, 1): 2},
                         target=((FOO, 0),),
@@ -84,7 +84,7 @@ def test_the_whole_state_is_in_the_value():
                         said("bar", "foo"),
                         epoch=2,
                         previous_epoch=1,
-                        state=State.STABLE,
+                        state=MemberState.STABLE,
                         assigned={(BAR, 0): 2},
                         revoking={},
                         target=((BAR, 0), (FOO, 1)),
@@ -133,13 +133,13 @@ def test_the_first_difference_is_named():
 
     assert differs() is None
     assert differs(records.group_epoch("g", 3, 7)) == "groups g, epoch is 2 live and 3 in the replay."
-    assert differs(records.target("g", "b", [(BAR, (0,))])) == (
+    assert differs(records.target_assignment("g", "b", [(BAR, (0,))])) == (
         f"groups g, members b, target is [{BAR.hex()}-0, {FOO.hex()}-1] live and [{BAR.hex()}-0] in the replay."
     )
     assert differs(current("b", 2, [])) == f"groups g, members b, assigned {BAR.hex()}-0 is 2 live and missing in the replay."
     assert differs(records.group_epoch("h", 1, 0)).startswith("groups h is SavedGroup(epoch=1, ")
     assert differs(records.group_epoch("h", 1, 0)).endswith(" in the replay and missing live.")
-    assert differs(records.offset("g", "foo", 0, OffsetCommitValue(offset=4))) == (
+    assert differs(records.offset_commit("g", "foo", 0, OffsetCommitValue(offset=4))) == (
         f"offsets g, foo, 0 is {OffsetCommitValue(offset=5)!r} live and {OffsetCommitValue(offset=4)!r} in the replay."
     )
 
@@ -178,9 +178,9 @@ def stays(group_id, member_id, epoch, wishes, partition):
     """A member that says what it wants, and gets it; no two members ever have one partition."""
     place = [(BAR if member_id == "a" else FOO, (partition,))]
     return [
-        records.member(group_id, member_id, said(*wishes, instance_id=f"i{partition}{member_id}")),
+        records.member_metadata(group_id, member_id, said(*wishes, instance_id=f"i{partition}{member_id}")),
         records.group_epoch(group_id, epoch, epoch),
-        records.target(group_id, member_id, place),
+        records.target_assignment(group_id, member_id, place),
         records.assignment_epoch(group_id, epoch, 0),
         current(member_id, epoch, place, group_id=group_id),
     ]
@@ -193,7 +193,7 @@ def ends(group_id):
 
 
 def commits(group_id, partition, committed):
-    return [records.offset(group_id, "foo", partition, None if committed is None else OffsetCommitValue(offset=committed))]
+    return [records.offset_commit(group_id, "foo", partition, None if committed is None else OffsetCommitValue(offset=committed))]
 
 
 GROUPS, MEMBERS, PARTITIONS = st.sampled_from("gh"), st.sampled_from("ab"), st.integers(0, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from apportion.coord.consumer import fencing, heartbeat_api, timers
 from apportion.node import coordinators
-from apportion.node.flush_gate import Journal
+from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
 from apportion.sim.actors import reader, worker
 from apportion.sim.checks.consumer_laws import WATCHED_LAWS
@@ -17,8 +17,8 @@ from apportion.sim.play import play
 from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
 from tests.sim.test_found import FOUND
 
-flushed, arm_session, commit = Journal.flushed, timers.arm_session, reader.commit
-answer, converge = heartbeat_api.answer, playing._converge
+flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit
+answer, converge = heartbeat_api.heartbeat_response, playing._converge
 
 
 def forgets_an_answer(self, mark):
@@ -64,12 +64,12 @@ def wishes_change_in_the_silence(cluster):
 
 
 SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says so
-    "an answer is forgotten": (Journal, "flushed", forgets_an_answer, "ticket-once"),
-    "an answer comes twice": (Journal, "flushed", answers_twice, "ticket-once"),
-    "nobody is given anything": (fencing, "blocked", blocks_all, "converges"),
-    "a machine raises": (fencing, "blocked", raises, "no-defect"),
+    "an answer is forgotten": (FlushGate, "flushed", forgets_an_answer, "ticket-once"),
+    "an answer comes twice": (FlushGate, "flushed", answers_twice, "ticket-once"),
+    "nobody is given anything": (fencing, "is_blocked", blocks_all, "converges"),
+    "a machine raises": (fencing, "is_blocked", raises, "no-defect"),
     "a heartbeat writes beside the log": (timers, "arm_session", writes_beside_the_log, "replay-equals-live"),
-    "an answer tells the epoch before": (heartbeat_api, "answer", tells_the_epoch_before, "epochs-never-back"),
+    "an answer tells the epoch before": (heartbeat_api, "heartbeat_response", tells_the_epoch_before, "epochs-never-back"),
     "a consumer commits what was before": (reader, "commit", commits_what_was_before, "offsets-never-back"),
     "a consumer commits what is to come": (reader, "commit", commits_what_is_to_come, "all-is-read"),
     "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),
@@ -89,8 +89,8 @@ def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(monkeypatch):
     world = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
     assert play(world).broken is None
-    stored = coordinators.stored
-    monkeypatch.setattr(coordinators, "stored", lambda partition: list(stored(partition))[:-2])
+    stored = coordinators.stored_records
+    monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:-2])
     broken = play(world).broken
     assert broken is not None and (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
 

@@ -3,10 +3,11 @@
 import pytest
 
 from apportion.member.batch.sinks import SILENCE, Announcement
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
 from apportion.spark import handover
+from apportion.topics import TopicIdPartition
 
-QUESTION = Span("asked", {Place("t", b"i" * 16, 0): (5, 5)}, asks=1)
+QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, asks=1)
 
 
 @pytest.fixture

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.client.cluster import Cluster, places_of
-from apportion.member.batch.span import Place, span
+from apportion.member.batch.span import span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
 from apportion.spark.slices import OFFSETS_A_TASK, Slice, Slices, cut, read
+from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 
-PLACES = [Place("t", b"i" * 16, number) for number in range(6)]
+PLACES = [TopicIdPartition("t", b"i" * 16, number) for number in range(6)]
 ranges = st.dictionaries(
     st.sampled_from(PLACES), st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).map(lambda ends: (min(ends), max(ends)))
 )

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.sinks import SILENCE, Announcement, AnotherSink
-from apportion.member.batch.span import LostOffsets, Place, Span, span
+from apportion.member.batch.span import LostOffsets, Span, span
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.spark.files import REPORT_SCHEMA
 from apportion.spark.query_introspection import Reading
+from apportion.topics import TopicIdPartition
 
 TOPIC_ID = bytes(range(16))
 COLUMNS = StructType().add("topic", "string").add("partition", "integer").add("offset", "long").add("city", "string")
@@ -49,7 +50,7 @@ class Frame:
 
 def batch(writer, *ranges, meanwhile=lambda: None, group="g"):
     """One micro-batch: every record of these ranges (partition, start, end), which are the batch's span too."""
-    places = {Place("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges}
+    places = {TopicIdPartition("t", TOPIC_ID, partition): (start, end) for partition, start, end in ranges}
     rows = [
         {"topic": "t", "partition": place.partition, "offset": offset, "city": f"{place.partition}-{offset}"}
         for place, bounds in places.items()
@@ -145,11 +146,11 @@ def test_a_batch_above_the_fence_is_refused_and_leaves_no_file(path):
     assert stored(path) == every((0, 0, 5), (0, 7, 9))
 
 
-P0 = Place("t", TOPIC_ID, 0)
+P0 = TopicIdPartition("t", TOPIC_ID, 0)
 
 
 def asking(*ranges):
-    return span("asked", {Place("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(asks=1)
+    return span("asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(asks=1)
 
 
 def nothing_read(writer, batch, group="g"):
@@ -243,7 +244,7 @@ def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_whe
     writer = Writer(path, rewind=True)
     batch(writer, (0, 0, 5), (1, 0, 5))
     batch(writer, (0, 7, 9), (1, 5, 9))
-    told = span("a", {P0: (7, 9), Place("t", TOPIC_ID, 1): (5, 9)})
+    told = span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
     assert handover.heard(told).back == {P0: 5}
     assert handover.heard(span("a", {P0: (5, 9)})).back == {}  # it has gone back
     assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
@@ -274,14 +275,14 @@ def test_groups_have_fences_of_their_own(path):
 
 
 def test_two_sources_that_read_one_topic_are_refused(path):
-    readings = [Reading(group, span("a", {Place("t", TOPIC_ID, 0): (0, end)})) for group, end in (("g", 2), ("h", 3))]
+    readings = [Reading(group, span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, end)})) for group, end in (("g", 2), ("h", 3))]
     with pytest.raises(ValueError, match="two sources of this query read topic t"):
         Writer(path).write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), readings)
     assert stored(path) == []
 
 
 def test_a_source_that_is_united_with_itself_is_one_source(path):
-    reading = Reading("g", span("a", {Place("t", TOPIC_ID, 0): (0, 1)}))
+    reading = Reading("g", span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))
     row = {"topic": "t", "partition": 0, "offset": 0, "city": "x"}
     Writer(path).write(Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading])
     assert stored(path) == [(0, 0), (0, 0)]
@@ -291,7 +292,7 @@ def test_a_place_column_of_another_type_is_refused(path):
     schema = StructType().add("topic", "string").add("partition", "integer").add("offset", "string")
     rows = pa.RecordBatch.from_pydict({"topic": ["t"], "partition": [0], "offset": ["0"]})
     with pytest.raises(ValueError, match="needs the source's column offset as int64; this query made it string"):
-        Writer(path).write(Frame(rows, schema=schema), [Reading("g", span("a", {Place("t", TOPIC_ID, 0): (0, 1)}))])
+        Writer(path).write(Frame(rows, schema=schema), [Reading("g", span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))])
     assert not Path(path).exists()
 
 

@@ -16,8 +16,8 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.batch.offsets import Stored
 from apportion.member.batch.sinks import claims
-from apportion.member.batch.span import Place
 from apportion.readable import readable
+from apportion.topics import TopicIdPartition
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -122,7 +122,7 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
             raise NoSuchGroup(group_id) from None
         return _classic(cluster, listed)
     owned = (
-        Place(each.topic_name, each.topic_id, partition)
+        TopicIdPartition(each.topic_name, each.topic_id, partition)
         for member in group_description.members
         for each in member.assignment.topic_partitions
         for partition in each.partitions
@@ -168,7 +168,7 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
     ]
     topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
     owned = (
-        Place(name, topic.id, partition)
+        TopicIdPartition(name, topic.id, partition)
         for member in members
         for name, partitions in member["owns"].items()
         if (topic := topics.named(name)) is not None
@@ -188,7 +188,7 @@ def _assigned(blob: Buffer) -> dict[str, list[int]]:
     return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
 
 
-def _offsets(cluster: Cluster, group_id: str, owned: Iterable[Place]) -> dict[str, Any]:
+def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
     """The sinks whose names the offsets bear, and a row for each partition that has a committed offset or an owner."""
     stored = _committed(cluster, group_id)
     ends = cluster.list_offsets(sorted({*stored, *owned}), LATEST)
@@ -215,7 +215,7 @@ def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
     )
 
 
-def _committed(cluster: Cluster, group_id: str) -> dict[Place, Stored]:
+def _committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, Stored]:
     """Every offset that the group has stored, with what was committed beside it."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     answer = cluster.call(request, coordinator=group_id, version=BY_NAME).groups[0]
@@ -224,7 +224,7 @@ def _committed(cluster: Cluster, group_id: str) -> dict[Place, Stored]:
     topics = cluster.topics(topic.name for topic in answer.topics)
     known = [(topic.partitions, found) for topic in answer.topics if (found := topics.named(topic.name)) is not None]
     return {
-        Place(topic.name, topic.id, each.partition_index): Stored(each.committed_offset, each.metadata or "")
+        TopicIdPartition(topic.name, topic.id, each.partition_index): Stored(each.committed_offset, each.metadata or "")
         for partitions, topic in known
         for each in partitions
     }

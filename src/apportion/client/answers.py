@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
-from apportion.member.batch.span import Place
 from apportion.member.membership import Ask, Known, Told
 from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
 from apportion.streams.topology import InternalTopic
-from apportion.topics import TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition
 
 BROKERS_DEFAULT = -1
 """The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""
@@ -44,14 +43,14 @@ def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
                     raise
 
 
-def _placed(cluster: Cluster, places: tuple[TopicPartition, ...]) -> tuple[Place, ...]:
+def _placed(cluster: Cluster, places: tuple[TopicPartition, ...]) -> tuple[TopicIdPartition, ...]:
     topics = cluster.topics(place.topic for place in places)
     missing = next((place.topic for place in places if topics.named(place.topic) is None), None)
     if missing is not None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {missing!r}")
     known = {topic.name: topic.id for topic in topics}
-    return tuple(Place(place.topic, known[place.topic], place.partition) for place in places)
+    return tuple(TopicIdPartition(place.topic, known[place.topic], place.partition) for place in places)
 
 
-def _named(place: Place) -> TopicPartition:
-    return TopicPartition(place.topic, place.partition)
+def _named(place: TopicIdPartition) -> TopicPartition:
+    return place.topic_partition

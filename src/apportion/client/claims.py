@@ -9,8 +9,8 @@ from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import Stored
 from apportion.member.batch.sinks import refuse_consumer
-from apportion.member.batch.span import Place
 from apportion.member.consumer.machine import View
+from apportion.topics import TopicIdPartition
 
 log = logging.getLogger("apportion.consumer")
 
@@ -37,7 +37,9 @@ class Claims:
         places = [place for topic in self._cluster.topics(tuple(names)) for place in places_of(topic)]
         refuse_consumer(group_id, self._cluster.stored(group_id, places, patience_ms=self._patience_ms))
 
-    def look(self, session: Session, life: int, names: Iterable[str], coming: Iterable[Place] = ()) -> dict[Place, Stored]:
+    def look(
+        self, session: Session, life: int, names: Iterable[str], coming: Iterable[TopicIdPartition] = ()
+    ) -> dict[TopicIdPartition, Stored]:
         """Return what the group has stored of `coming`, and of every partition of these topics, its other members' too."""
         topics = self._cluster.topics(tuple(dict.fromkeys((*names, *(place.topic for place in coming)))))
         places = dict.fromkeys((*coming, *(place for topic in topics for place in places_of(topic))))

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import fetch_request, fetched
-from apportion.member.batch.span import Place
-from apportion.topics import TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
@@ -62,14 +61,14 @@ def positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartiti
     wanted = tuple(partitions)
     topics = cluster.topics(dict.fromkeys(topic for topic, _ in wanted))
     places = {
-        each: Place(topic.name, topic.id, each.partition)
+        each: TopicIdPartition(topic.name, topic.id, each.partition)
         for each in wanted
         if (topic := topics.named(each.topic)) is not None and 0 <= each.partition < topic.partitions
     }
     if not places:
         return {}
 
-    def read(answer: Any) -> tuple[Code, dict[Place, int | None]]:
+    def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, int | None]]:
         code, said = fetched(answer, places.values())
         return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
 

@@ -14,9 +14,8 @@ from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import NOBODY, Membership, Stored, commit_codes, commit_request, fetch_request, fetched
 from apportion.member.batch.plan import EARLIEST as EARLIEST
 from apportion.member.batch.plan import LATEST as LATEST
-from apportion.member.batch.span import Place
 from apportion.member.reactions import Reaction, reaction
-from apportion.topics import Topic
+from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -51,11 +50,13 @@ class Cluster(Routes):
 
     # offsets of logs
 
-    def list_offsets(self, places: Iterable[Place], when: int, *, patience_ms: int | None = None) -> dict[Place, int]:
+    def list_offsets(
+        self, places: Iterable[TopicIdPartition], when: int, *, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, int]:
         """For each place the offset at `when`: EARLIEST, LATEST (the last stable offset), or of the first record at or after
         that time in ms (-1 if there is none)."""
         patience = Patience(self.timeout_ms if patience_ms is None else patience_ms)
-        found: dict[Place, int] = {}
+        found: dict[TopicIdPartition, int] = {}
         left = dict.fromkeys(places)
         while left:
             failure = self._by_leader(left, lambda node, asked: self._list_offsets(node, asked, when, found, patience.left_ms()))
@@ -65,7 +66,7 @@ class Cluster(Routes):
         return found
 
     def _list_offsets(
-        self, node: int, asked: dict[Place, Leader], when: int, found: dict[Place, int], timeout_ms: int
+        self, node: int, asked: dict[TopicIdPartition, Leader], when: int, found: dict[TopicIdPartition, int], timeout_ms: int
     ) -> Refused | None:
         topics = tuple(
             ListOffsetsTopic(
@@ -89,10 +90,12 @@ class Cluster(Routes):
                     failure = self._react("ListOffsets", said.error_code, place)
         return failure
 
-    def _by_leader(self, places: Iterable[Place], ask: Callable[[int, dict[Place, Leader]], Exception | None]) -> Exception | None:
+    def _by_leader(
+        self, places: Iterable[TopicIdPartition], ask: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None]
+    ) -> Exception | None:
         """`ask` was called once for each leader of these places; the last failure that may go away."""
         failure: Exception | None = None
-        by_node: dict[int, dict[Place, Leader]] = {}
+        by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
         for place in places:
             try:
                 leader = self.leader(place)
@@ -112,7 +115,7 @@ class Cluster(Routes):
                 failure = error
         return failure
 
-    def _react(self, api: str, error_code: int, place: Place) -> Refused:
+    def _react(self, api: str, error_code: int, place: TopicIdPartition) -> Refused:
         """The error as something to raise later; raised now if asking again is no use."""
         code = Code.of(error_code)
         refused = Refused(code, f"{api} of {place}: {code.sentence}")
@@ -125,14 +128,16 @@ class Cluster(Routes):
 
     # reading
 
-    def fetch(self, positions: Mapping[Place, int], *, max_wait_ms: int, max_bytes: int = FETCH_BYTES) -> dict[Place, Fetch]:
+    def fetch(
+        self, positions: Mapping[TopicIdPartition, int], *, max_wait_ms: int, max_bytes: int = FETCH_BYTES
+    ) -> dict[TopicIdPartition, Fetch]:
         """What can be read at these positions now; waits up to `max_wait_ms` if that is nothing at all.
 
         A place whose leader could not be asked is left out; ask again.
         """
-        got: dict[Place, Fetch] = {}
+        got: dict[TopicIdPartition, Fetch] = {}
 
-        def ask(node: int, asked: dict[Place, Leader]) -> None:
+        def ask(node: int, asked: dict[TopicIdPartition, Leader]) -> None:
             wait_ms = 0 if any(fetch.batches for fetch in got.values()) else max_wait_ms // max(1, len(self._nodes))
             got.update(
                 self._fetch(node, {place: (positions[place], leader) for place, leader in asked.items()}, wait_ms, max_bytes)
@@ -144,8 +149,8 @@ class Cluster(Routes):
         return got
 
     def _fetch(
-        self, node: int, asked: dict[Place, tuple[int, Leader]], wait_ms: int, max_bytes: int, before: int | None = None
-    ) -> dict[Place, Fetch]:
+        self, node: int, asked: dict[TopicIdPartition, tuple[int, Leader]], wait_ms: int, max_bytes: int, before: int | None = None
+    ) -> dict[TopicIdPartition, Fetch]:
         topics = tuple(
             FetchTopic(
                 topic=topic,
@@ -166,14 +171,14 @@ class Cluster(Routes):
         answer = self.call(request, node=node, timeout_ms=wait_ms + self.timeout_ms)
         if answer.error_code != Code.NONE:
             raise Refused(Code.of(answer.error_code), f"fetch from broker {node}: {Code.of(answer.error_code).sentence}")
-        found: dict[Place, Fetch] = {}
+        found: dict[TopicIdPartition, Fetch] = {}
         for topic in answer.responses:
             for data in topic.partitions:
                 place = next(place for place in asked if _is_named(place, topic.topic, topic.topic_id, data.partition_index))
                 found[place] = self._fetched(place, asked[place][0], data, before)
         return found
 
-    def _fetched(self, place: Place, position: int, data: PartitionData, before: int | None) -> Fetch:
+    def _fetched(self, place: TopicIdPartition, position: int, data: PartitionData, before: int | None) -> Fetch:
         code = Code.of(data.error_code)
         if code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
             self._react("Fetch", code, place)
@@ -181,7 +186,7 @@ class Cluster(Routes):
         return Fetch(seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code)
 
     def fetch_range(
-        self, place: Place, start: int, before: int, *, patience_ms: int | None = None, max_bytes: int = FETCH_BYTES
+        self, place: TopicIdPartition, start: int, before: int, *, patience_ms: int | None = None, max_bytes: int = FETCH_BYTES
     ) -> Iterator[memoryview]:
         """Every visible batch with records in [start, before), in order, each whole and once; the ends are the caller's to trim.
 
@@ -220,7 +225,7 @@ class Cluster(Routes):
 
     # writing
 
-    def produce(self, place: Place, batch: bytes) -> int:
+    def produce(self, place: TopicIdPartition, batch: bytes) -> int:
         """The batch is stored by every in-sync replica; returns the offset of its first record.
 
         A batch without a producer id may be stored twice if an answer is lost on the way.
@@ -269,7 +274,7 @@ class Cluster(Routes):
     def commit(
         self,
         group_id: str,
-        offsets: Mapping[Place, int],
+        offsets: Mapping[TopicIdPartition, int],
         who: Membership = NOBODY,
         *,
         metadata: str = "",
@@ -287,21 +292,21 @@ class Cluster(Routes):
         self.ask_coordinator("OffsetCommit", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)
 
     def committed(
-        self, group_id: str, places: Iterable[Place], who: Membership = NOBODY, *, patience_ms: int | None = None
-    ) -> dict[Place, int | None]:
+        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NOBODY, *, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, int | None]:
         """The group's offset for each place, None where it has none; Refused if any could not be told."""
         stored = self.stored(group_id, places, who, patience_ms=patience_ms)
         return {place: one.offset for place, one in stored.items()}
 
     def stored(
-        self, group_id: str, places: Iterable[Place], who: Membership = NOBODY, *, patience_ms: int | None = None
-    ) -> dict[Place, Stored]:
+        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NOBODY, *, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, Stored]:
         """The group's offset for each place with what was committed beside it; Refused if any could not be told."""
         wanted = tuple(places)
         if not wanted:
             return {}
 
-        def read(answer: Any) -> tuple[Code, dict[Place, Stored]]:
+        def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, Stored]]:
             code, said = fetched(answer, wanted)
             return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.stored
 
@@ -360,17 +365,17 @@ class Cluster(Routes):
         return None
 
 
-def places_of(topic: Topic) -> tuple[Place, ...]:
+def places_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
     """Every partition of the topic as a place."""
-    return tuple(Place(topic.name, topic.id, number) for number in range(topic.partitions))
+    return tuple(TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions))
 
 
-def _is_named(place: Place, topic: str, topic_id: bytes, partition: int) -> bool:
+def _is_named(place: TopicIdPartition, topic: str, topic_id: bytes, partition: int) -> bool:
     return place.partition == partition and (place.topic == topic if topic else place.topic_id == bytes(topic_id))
 
 
-def _by_topic(values: Mapping[Place, V]) -> dict[tuple[str, bytes], list[tuple[Place, V]]]:
-    topics: dict[tuple[str, bytes], list[tuple[Place, V]]] = {}
+def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]]:
+    topics: dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]] = {}
     for place, value in values.items():
         topics.setdefault((place.topic, place.topic_id), []).append((place, value))
     return topics

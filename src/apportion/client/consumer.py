@@ -8,23 +8,22 @@ the iteration yields it; `commit` stores what was delivered, and nothing is comm
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, Unpack
 
 from apportion.client.claims import LOSING, Claims
 from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
 from apportion.client.missing_topics import MissingTopics
-from apportion.client.options import RESETS, checked, membership, topic_names
+from apportion.client.options import RESETS, Callback, ConsumerOptions, checked, membership, topic_names
 from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.batch.span import Place
 from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, IdPartition, State, assignment
-from apportion.topics import TopicPartition
+from apportion.member.membership import Assignment, State, assignment
+from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
 log = logging.getLogger("apportion.consumer")
@@ -32,8 +31,6 @@ log = logging.getLogger("apportion.consumer")
 FETCH_WAIT_MS = 250
 FOLLOW_MS = 5_000  # one look-up may hold a poll up so long, while a broker is half away; the next poll tries again
 QUIET_COMMIT_MS = 5_000
-
-Callback = Callable[[tuple[TopicPartition, ...]], object]
 
 
 class ConsumerRecord(NamedTuple):
@@ -52,18 +49,18 @@ class Consumer:
     """A member of a consumer group that reads records. For one thread at a time.
 
     bootstrap_servers: "host:port,host:port" or a list. topics: a name or names; the group decides who reads which partitions.
-    auto_offset_reset: "earliest", "latest" or "error", for a partition without a committed offset.
-    group_protocol: "consumer" (KIP-848: the broker assigns) or "classic" (the members do, by partition_assignment_strategy:
-    "range", "roundrobin", "sticky", "cooperative-sticky", or an Assignor of your own).
-    instance_id: makes a static member: on close its place stays open for the next consumer with the same id.
-    max_poll_interval_ms: the longest time between two polls, and for giving up a partition; then others take over.
-    on_assigned, on_revoked, on_lost: called inside poll with the partitions that came, that must go (commit here), that are gone.
+    Options: `ConsumerOptions` declares each with its bounds and its default; docs/settings.md is the table.
     """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str], group_id: str, *, topics: Iterable[str] = (), **options: Any
+        self,
+        bootstrap_servers: str | Sequence[str],
+        group_id: str,
+        *,
+        topics: Iterable[str] = (),
+        **options: Unpack[ConsumerOptions],
     ) -> None:
-        """The consumer joins its group at once if it has topics. ValueError says which option is wrong and what helps."""
+        """Join the group at once if there are topics. ValueError: an option that is unknown or cannot be meant."""
         chosen = checked(group_id, options)
         self._reset: str = chosen["auto_offset_reset"]
         self._auto_commit_ms: int | None = chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
@@ -80,18 +77,18 @@ class Consumer:
         self._touched_at = self._committed_at = time.monotonic()
         self._life = 0
         self._told: Assignment = ()  # what the member was last told that this consumer holds
-        self._positions: dict[Place, int] = {}  # of every owned partition: the offset after the last delivered record
-        self._stored: dict[Place, int] = {}  # what the group is known to have
-        self._shelf: deque[tuple[Place, memoryview]] = deque()  # fetched, not decoded
+        self._positions: dict[TopicIdPartition, int] = {}  # of every owned partition: the offset after the last delivered record
+        self._stored: dict[TopicIdPartition, int] = {}  # what the group is known to have
+        self._shelf: deque[tuple[TopicIdPartition, memoryview]] = deque()  # fetched, not decoded
         self._ready: deque[ConsumerRecord] = deque()  # decoded, not delivered
-        self._ready_place: Place | None = None
+        self._ready_place: TopicIdPartition | None = None
         self._turn = 0
         self._started = self._closed = False
         names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics
         if names != ():
             self.subscribe(names)
 
-    def __enter__(self) -> "Consumer":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -145,7 +142,7 @@ class Consumer:
         """The group's stored offset of each partition; None where it has none."""
         places = [self._place(*partition) for partition in partitions]
         stored = self._cluster.committed(self._session.settings.group_id, places)
-        return {TopicPartition(place.topic, place.partition): offset for place, offset in stored.items()}
+        return {place.topic_partition: offset for place, offset in stored.items()}
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be delivered; KeyError if this consumer does not own the partition now."""
@@ -245,14 +242,14 @@ class Consumer:
             self._outage.goes_on(error)
             self._session.wait_for_news(wait_ms)
 
-    def _in_turn(self) -> dict[Place, int]:
+    def _in_turn(self) -> dict[TopicIdPartition, int]:
         """The positions, each time with another partition first: a broker fills its answer in the order of the question."""
         self._turn += 1
         order = sorted(self._positions)
         first = self._turn % len(order)
         return {place: self._positions[place] for place in order[first:] + order[:first]}
 
-    def _shelve(self, place: Place, fetch: Fetch) -> None:
+    def _shelve(self, place: TopicIdPartition, fetch: Fetch) -> None:
         if fetch.code is Code.OFFSET_OUT_OF_RANGE:
             why = f"{place}: offset {self._positions[place]} is out of range; the log begins at {fetch.log_start}"
             log.warning(why)
@@ -267,7 +264,7 @@ class Consumer:
     def _look(self) -> View:
         return self._session.status()
 
-    def _places_of(self, target: Assignment) -> Sequence[Place]:
+    def _places_of(self, target: Assignment) -> Sequence[TopicIdPartition]:
         return self._session.places(target)
 
     def _calls_for_me(self, view: View) -> bool:
@@ -303,10 +300,10 @@ class Consumer:
                 raise
             log.warning("cannot follow the group now: %s", error)
             return
-        self._told = assignment(IdPartition(place.topic_id, place.partition) for place in self._positions)
+        self._told = assignment(place.id_partition for place in self._positions)
         self._session.adopt(view.lives, self._told)
 
-    def _take_up(self, coming: tuple[Place, ...]) -> None:
+    def _take_up(self, coming: tuple[TopicIdPartition, ...]) -> None:
         stored = self._claims.look(self._session, self._life, (), coming)
         unknown = [place for place in coming if stored[place].offset is None]
         starts = {place: offset for place in coming if (offset := stored[place].offset) is not None}
@@ -323,7 +320,7 @@ class Consumer:
         self._lose()
         self.close()
 
-    def _give_up(self, going: tuple[Place, ...]) -> None:
+    def _give_up(self, going: tuple[TopicIdPartition, ...]) -> None:
         if self._auto_commit_ms is not None:
             self._commit_quietly()
         self._call("on_revoked", going)
@@ -335,7 +332,7 @@ class Consumer:
             self._forget(lost)
             self._call("on_lost", lost)
 
-    def _forget(self, gone: Iterable[Place]) -> None:
+    def _forget(self, gone: Iterable[TopicIdPartition]) -> None:
         """Nothing of these partitions is kept, nor delivered any more."""
         without = dict.fromkeys(gone)
         self._shelf = deque(entry for entry in self._shelf if entry[0] not in without)
@@ -345,7 +342,7 @@ class Consumer:
             self._positions.pop(place, None)
             self._stored.pop(place, None)
 
-    def _starts(self, places: Sequence[Place], why: str) -> dict[Place, int]:
+    def _starts(self, places: Sequence[TopicIdPartition], why: str) -> dict[TopicIdPartition, int]:
         """Where to start by `auto_offset_reset`."""
         when = RESETS[self._reset]
         if not places:
@@ -354,7 +351,7 @@ class Consumer:
             raise Refused(Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}")
         return self._cluster.list_offsets(places, when, patience_ms=self._patience_ms)
 
-    def _call(self, name: str, places: tuple[Place, ...]) -> None:
+    def _call(self, name: str, places: tuple[TopicIdPartition, ...]) -> None:
         callback = self._on[name]
         if callback is not None:
             callback(_named(places))
@@ -369,14 +366,14 @@ class Consumer:
         if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
             self._commit_quietly(self._patience_ms)
 
-    def _store(self, offsets: Mapping[Place, int], patience_ms: int | None = None) -> None:
+    def _store(self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None) -> None:
         if offsets:
             self._claims.look_before_commit(self._session, self._life, self._names)
         self._session.commit(offsets, life=self._life, patience_ms=patience_ms)
         self._stored |= offsets
         self._committed_at = time.monotonic()
 
-    def _uncommitted(self) -> dict[Place, int]:
+    def _uncommitted(self) -> dict[TopicIdPartition, int]:
         """The positions that the group does not have yet."""
         return {place: offset for place, offset in self._positions.items() if self._stored.get(place) != offset}
 
@@ -387,12 +384,12 @@ class Consumer:
             self._committed_at = time.monotonic()
             log.warning("automatic commit failed: %s", error)
 
-    def _place(self, topic: str, partition: int) -> Place:
+    def _place(self, topic: str, partition: int) -> TopicIdPartition:
         known = self._cluster.topics([topic]).named(topic)
         if known is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
-        return Place(topic, known.id, partition)
+        return TopicIdPartition(topic, known.id, partition)
 
 
-def _named(places: Iterable[Place]) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(place.topic, place.partition) for place in sorted(places))
+def _named(places: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(place.topic_partition for place in sorted(places))

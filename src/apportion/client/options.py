@@ -1,35 +1,111 @@
-"""The options of `apportion.Consumer`: what there is, what it is when it is not given, and what makes no sense together."""
+"""The options of `apportion.Consumer`: each declared once, and the checks of values and of combinations.
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from typing import Any
+The TypedDicts are the keyword arguments as a type checker knows them; `settings.declared` reads the same lines at run time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypedDict
 
 from apportion.client.cluster import EARLIEST, LATEST
 from apportion.client.foreign_options import why_foreign_or_none
+from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.strategy import DEFAULT, strategy
-from apportion.topics import is_topic_name
+from apportion.settings import Setting, declared, nearest_or_none
+from apportion.topics import TopicPartition, is_topic_name
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
 PROTOCOLS = ("consumer", "classic")
-OPTIONS = {  # option -> default
-    "client_id": "apportion",
-    "instance_id": None,
-    "client_rack": None,
-    "auto_offset_reset": "latest",
-    "auto_commit": False,
-    "auto_commit_interval_ms": 5_000,
-    "max_poll_interval_ms": 300_000,
-    "max_poll_records": 500,
-    "group_protocol": "consumer",
-    "server_assignor": None,
-    "partition_assignment_strategy": DEFAULT,
-    "session_timeout_ms": 45_000,
-    "heartbeat_interval_ms": 3_000,
-    "metadata_max_age_ms": 300_000,
-    "on_assigned": None,
-    "on_revoked": None,
-    "on_lost": None,
-}
+MOST = 2**31 - 1
+Callback = Callable[[tuple[TopicPartition, ...]], object]
+
+
+class MemberOptions(TypedDict, total=False):
+    """Options that every member has, be it a Consumer or a StreamsConsumer."""
+
+    client_id: Annotated[str, Setting("The name that brokers log.", "apportion")]
+    instance_id: Annotated[
+        str | None, Setting("The name that a static member keeps over restarts (group.instance.id, KIP-345).", default_words="none")
+    ]
+    client_rack: Annotated[
+        str | None,
+        Setting(
+            "The rack of this consumer; the classic range assignor prefers partitions with a replica there.", default_words="none"
+        ),
+    ]
+    auto_offset_reset: Annotated[
+        Literal["earliest", "latest", "error"],
+        Setting("Where a partition starts for which the group has no committed offset.", "latest", choices=tuple(RESETS)),
+    ]
+    auto_commit: Annotated[
+        bool, Setting("Commit delivered records every auto_commit_interval_ms, when partitions go, and on close.", False)
+    ]
+    auto_commit_interval_ms: Annotated[
+        int, Setting("The time between two commits; with auto_commit alone.", 5_000, at_least=1, at_most=MOST)
+    ]
+    max_poll_interval_ms: Annotated[
+        int,
+        Setting(
+            "The longest time between two polls, and for giving up a partition; after it the consumer leaves the group.",
+            300_000,
+            at_least=1,
+            at_most=MOST,
+        ),
+    ]
+    max_poll_records: Annotated[int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MOST)]
+    session_timeout_ms: Annotated[
+        int,
+        Setting("How long a classic member may be silent; with group_protocol='classic' alone.", 45_000, at_least=1, at_most=MOST),
+    ]
+    heartbeat_interval_ms: Annotated[
+        int,
+        Setting(
+            "The time between two heartbeats of a classic member; with group_protocol='classic' alone.",
+            3_000,
+            at_least=1,
+            at_most=MOST,
+        ),
+    ]
+    metadata_max_age_ms: Annotated[
+        int,
+        Setting(
+            "How late the leader of a classic group sees new partitions; with group_protocol='classic' alone.",
+            300_000,
+            at_least=1,
+            at_most=MOST,
+        ),
+    ]
+    on_assigned: Annotated[Callback | None, Setting("Called in poll with the partitions that were assigned.", default_words="none")]
+    on_revoked: Annotated[
+        Callback | None, Setting("Called in poll with the partitions that must go; commit here.", default_words="none")
+    ]
+    on_lost: Annotated[
+        Callback | None, Setting("Called in poll with partitions that are another member's by now.", default_words="none")
+    ]
+
+
+class ConsumerOptions(MemberOptions, total=False):
+    """The options of `apportion.Consumer`."""
+
+    group_protocol: Annotated[
+        Literal["consumer", "classic"],
+        Setting("consumer (KIP-848: the broker assigns) or classic (a member assigns).", "consumer", choices=PROTOCOLS),
+    ]
+    server_assignor: Annotated[
+        str | None,
+        Setting("The broker's assignor, uniform or range; with group_protocol='consumer' alone.", default_words="the group's"),
+    ]
+    partition_assignment_strategy: Annotated[
+        str | Assignor | Sequence[str | Assignor],
+        Setting(
+            "Assignors in order of preference: range, roundrobin, sticky, cooperative-sticky, or an Assignor of your own; "
+            "with group_protocol='classic' alone.",
+            DEFAULT,
+        ),
+    ]
+
+
+OPTIONS: dict[str, Any] = {name: setting.default for name, setting in declared(ConsumerOptions).items()}
+"""Each option with its default."""
 ONLY = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {"server_assignor": "the members assign: use partition_assignment_strategy"},
     "classic": {
@@ -39,15 +115,6 @@ ONLY = {  # protocol -> option that it alone has -> what the other one has inste
         "metadata_max_age_ms": "the broker looks after the topics",
     },
 }
-POSITIVE = (
-    "auto_commit_interval_ms",
-    "max_poll_interval_ms",
-    "max_poll_records",
-    "session_timeout_ms",
-    "heartbeat_interval_ms",
-    "metadata_max_age_ms",
-)
-MOST = 2**31 - 1
 IDS = {  # option that is a name -> of what
     "client_id": "the name that brokers log",
     "instance_id": "the name that a static member keeps",
@@ -68,7 +135,9 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"auto_offset_reset must be one of {', '.join(RESETS)}, not {chosen['auto_offset_reset']!r}")
     if not isinstance(chosen["auto_commit"], bool):
         raise ValueError(f"auto_commit must be True or False, not {chosen['auto_commit']!r}")
-    for name in POSITIVE:
+    for name, setting in declared(ConsumerOptions).items():
+        if setting.type is not int:
+            continue
         if type(chosen[name]) is not int or chosen[name] < 1:
             raise ValueError(f"{name} must be a positive whole number, not {chosen[name]!r}")
         if chosen[name] > MOST:
@@ -89,8 +158,8 @@ def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool
         if name not in names:
             if (why := why_foreign_or_none(name, has_tasks=has_tasks)) is not None:
                 raise ValueError(f"option {name!r} cannot be used: {why}")
-            near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(names)}"
+            near = nearest_or_none(name, names)
+            hint = f"did you mean {near!r}?" if near else f"options are {', '.join(names)}"
             raise ValueError(f"unknown option {name!r}: {hint}")
 
 

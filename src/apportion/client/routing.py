@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from apportion.client.connection import Connection, Disconnected
 from apportion.errors import Code, Refused
-from apportion.member.batch.span import Place, id_text
+from apportion.member.batch.span import id_text
 from apportion.member.membership import SeenTopic
 from apportion.member.reactions import Reaction, reaction
-from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
+from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 
@@ -204,7 +204,7 @@ class Routes:
             self._learn(tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown))
         return Topics(topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None)
 
-    def leader(self, place: Place, *, fresh: bool = False) -> Leader:
+    def leader(self, place: TopicIdPartition, *, fresh: bool = False) -> Leader:
         """The leader of the place. Raises Refused: the topic is gone or was made again (UNKNOWN_TOPIC_ID), or has no leader now."""
         known = self._leaders.get((place.topic_id, place.partition))
         if known is None or fresh:
@@ -217,7 +217,7 @@ class Routes:
             raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {place} has no leader now")
         return known
 
-    def forget_leader(self, place: Place) -> None:
+    def forget_leader(self, place: TopicIdPartition) -> None:
         """The next look for the leader of `place` asks the cluster."""
         with self._lock:
             self._leaders.pop((place.topic_id, place.partition), None)

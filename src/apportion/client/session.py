@@ -24,7 +24,6 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.offsets import Membership, Stored
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.batch.span import Place
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember, Settings, View
@@ -38,7 +37,6 @@ from apportion.member.membership import (
     Failed,
     FindCoordinator,
     Found,
-    IdPartition,
     Known,
     Leave,
     Left,
@@ -57,6 +55,7 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.readable import readable
+from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
@@ -147,16 +146,16 @@ class Session:
         seen = self.status()
         return self.wait(lambda view: view != seen, timeout_ms)
 
-    def places(self, held: Assignment) -> tuple[Place, ...]:
+    def places(self, held: Assignment) -> tuple[TopicIdPartition, ...]:
         """The partitions by name, in order of place. One whose topic the cluster does not know (any more) is left out.
 
         Asks the cluster only for ids that it has not seen. Raises Refused or Disconnected when it cannot.
         """
         topics = self.cluster.topics_by_id(partition.topic_id for partition in held)
         named = ((topics.with_id(partition.topic_id), partition.partition) for partition in held)
-        return tuple(sorted(Place(topic.name, topic.id, number) for topic, number in named if topic is not None))
+        return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
-    def adopt(self, life: int, held: Iterable[IdPartition | Place]) -> None:
+    def adopt(self, life: int, held: Iterable[IdPartition | TopicIdPartition]) -> None:
         """The owner uses exactly `held` from now on, and the coordinator will hear it at once.
 
         life: `status().lives` of the snapshot that `held` was taken from. Nothing happens if the member has lost that life since,
@@ -184,7 +183,12 @@ class Session:
         self._driver.post(Polled())
 
     def commit(
-        self, offsets: Mapping[Place, int], *, life: int | None = None, metadata: str = "", patience_ms: int | None = None
+        self,
+        offsets: Mapping[TopicIdPartition, int],
+        *,
+        life: int | None = None,
+        metadata: str = "",
+        patience_ms: int | None = None,
     ) -> None:
         """The group has stored the offsets, said by this member at its present epoch.
 
@@ -199,12 +203,14 @@ class Session:
             )
 
     def committed(
-        self, places: Iterable[Place], *, life: int | None = None, patience_ms: int | None = None
-    ) -> dict[Place, int | None]:
+        self, places: Iterable[TopicIdPartition], *, life: int | None = None, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, int | None]:
         """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
         return {place: one.offset for place, one in self.stored(places, life=life, patience_ms=patience_ms).items()}
 
-    def stored(self, places: Iterable[Place], *, life: int | None = None, patience_ms: int | None = None) -> dict[Place, Stored]:
+    def stored(
+        self, places: Iterable[TopicIdPartition], *, life: int | None = None, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, Stored]:
         """What the group has stored for each place, with the metadata, asked as this member at its present epoch."""
         wanted = tuple(places)
         return self._as_member(lambda who, left: self.cluster.stored(self._group, wanted, who, patience_ms=left), patience_ms, life)

@@ -7,13 +7,12 @@ keeps its state. Processing is not done here.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
 from apportion.client.consumer import Consumer, ConsumerRecord
-from apportion.client.streams_options import streams_options
+from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
-from apportion.member.batch.span import Place
 from apportion.member.consumer.machine import View
 from apportion.member.membership import Assignment, Progress, ShutDown
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
@@ -22,7 +21,7 @@ from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.plain import topology_of
 from apportion.streams.topology import Topology
-from apportion.topics import TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition
 
 
 class TaskRecord(NamedTuple):
@@ -49,7 +48,7 @@ class StreamsConsumer(Consumer):
         application_id: str,
         *,
         topology: Topology | Iterable[Mapping[str, Any]],
-        **options: Any,
+        **options: Unpack[StreamsOptions],
     ) -> None:
         """The process joins its group at once. TopologyRefused or ValueError says what is wrong."""
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
@@ -137,7 +136,7 @@ class StreamsConsumer(Consumer):
         view, self._given = self._session.glance()
         return view
 
-    def _places_of(self, target: Assignment) -> Sequence[Place]:
+    def _places_of(self, target: Assignment) -> Sequence[TopicIdPartition]:
         return whole_tasks(super()._places_of(target), self._given)
 
     def _follow(self) -> None:
@@ -148,10 +147,10 @@ class StreamsConsumer(Consumer):
             raise
         self._hand_over()
 
-    def _forget(self, gone: Iterable[Place]) -> None:
+    def _forget(self, gone: Iterable[TopicIdPartition]) -> None:
         """The group does not hear any more that this process runs what it has let go of; before it may give that to others."""
         super()._forget(gone)
-        lost = {TopicPartition(place.topic, place.partition): None for place in gone}
+        lost = {place.topic_partition: None for place in gone}
         kept = {task: places for task, places in self._share.active.items() if not any(place in lost for place in places)}
         self._gone += [task for task in self._share.active if task not in kept]
         self._share = replace(self._share, active=kept)
@@ -195,8 +194,8 @@ class StreamsConsumer(Consumer):
         self._session.report(Progress(self._reported | dict.fromkeys(self._running, RUNNING), self._life))
 
 
-def whole_tasks(places: Iterable[Place], given: TaskShare) -> tuple[Place, ...]:
+def whole_tasks(places: Iterable[TopicIdPartition], given: TaskShare) -> tuple[TopicIdPartition, ...]:
     """Those places whose task has all its partitions among them: a task that reads of a topic not seen yet waits for it."""
-    seen = {TopicPartition(place.topic, place.partition): place for place in places}
+    seen = {place.topic_partition: place for place in places}
     whole = (task for task in given.active.values() if all(name in seen for name in task))
     return tuple(seen[name] for task in whole for name in task)

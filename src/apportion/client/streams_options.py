@@ -1,34 +1,70 @@
 """The options of `apportion.StreamsConsumer` beside those of a Consumer, by Kafka Streams' names and within its bounds."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
 
-from apportion.client.options import OPTIONS, check_names
-from apportion.member.streams.assignor import NEWEST_RELEASE
+from apportion.client.options import MemberOptions, check_names
+from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
+from apportion.settings import Setting, bounds_fault_or_none, declared
 
-STREAMS: dict[str, Any] = {  # option -> default
-    "process_id": None,
-    "application_server": "",
-    "client_tags": {},
-    "upgrade_from": None,
-    "release": NEWEST_RELEASE,
-    "task_assignor": "highavailability",
-    "num_standby_replicas": 0,
-    "acceptable_recovery_lag": 10_000,
-    "max_warmup_replicas": 2,
-    "probing_rebalance_interval_ms": 600_000,
-    "rack_aware_assignment_tags": (),
-    "on_tasks": None,
-}
-DECIDED = ("group_protocol", "partition_assignment_strategy", "server_assignor")
-"""Options of a Consumer that a Streams group leaves no choice in."""
-FREE = tuple(name for name in OPTIONS if name not in DECIDED)
-"""Those that it does."""
 CHOICE = ("highavailability", "sticky")
 """The task assignors that an application can choose; `fallback` is for when the ends of changelogs are unknown."""
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
-MOST = {"num_standby_replicas": 2**31 - 1, "max_warmup_replicas": 2**31 - 1}
-LEAST = {"max_warmup_replicas": 1, "probing_rebalance_interval_ms": 60_000}
+
+
+class StreamsOptions(MemberOptions, total=False):
+    """The options of `apportion.StreamsConsumer`: those of every member, and Kafka Streams' own under its names."""
+
+    process_id: Annotated[
+        bytes | None, Setting("The 16 bytes that name this process to the group.", default_words="drawn at random")
+    ]
+    application_server: Annotated[str, Setting("host:port where other instances reach this one (interactive queries).", "")]
+    client_tags: Annotated[
+        Mapping[str, str],
+        Setting("Tags of this process, such as its zone, for standby tasks (KIP-708).", MappingProxyType({}), default_words="none"),
+    ]
+    upgrade_from: Annotated[
+        str | None,
+        Setting("The oldest release among the other instances during a rolling upgrade, such as 3.9.", default_words="none"),
+    ]
+    release: Annotated[str, Setting("The release of Kafka Streams whose metadata version this process speaks.", NEWEST_RELEASE)]
+    task_assignor: Annotated[str, Setting("The task assignor, where this process leads.", "highavailability", choices=CHOICE)]
+    num_standby_replicas: Annotated[int, Setting("Standby tasks for each stateful task.", 0, at_least=0, at_most=2**31 - 1)]
+    acceptable_recovery_lag: Annotated[
+        int,
+        Setting(
+            "Records that a process may lack of a task's state and still run it at once.", 10_000, at_least=0, at_most=2**63 - 1
+        ),
+    ]
+    max_warmup_replicas: Annotated[
+        int, Setting("Tasks that may warm up on other processes at one time (KIP-441).", 2, at_least=1, at_most=2**31 - 1)
+    ]
+    probing_rebalance_interval_ms: Annotated[
+        int,
+        Setting(
+            "The time between two rebalances that ask whether a warm-up task has caught up.",
+            600_000,
+            at_least=60_000,
+            at_most=2**63 - 1,
+        ),
+    ]
+    rack_aware_assignment_tags: Annotated[
+        Sequence[str],
+        Setting("Tags in which standby tasks shall differ from their active task (KIP-708).", (), default_words="none"),
+    ]
+    on_tasks: Annotated[
+        Callable[[TaskShare], object] | None,
+        Setting("Called in poll with a TaskShare when tasks came or went.", default_words="none"),
+    ]
+
+
+FREE = tuple(declared(MemberOptions))
+"""Options of a Consumer in which a Streams group leaves a choice."""
+STREAMS: dict[str, Any] = {name: setting.default for name, setting in declared(StreamsOptions).items() if name not in FREE}
+"""Each option of Kafka Streams with its default."""
+DECIDED = ("group_protocol", "partition_assignment_strategy", "server_assignor")
+"""Options of a Consumer that a Streams group leaves no choice in."""
 
 
 class Rule(NamedTuple):
@@ -39,8 +75,11 @@ class Rule(NamedTuple):
 
 
 def _whole(name: str) -> Rule:
-    least, most = LEAST.get(name, 0), MOST.get(name, 2**63 - 1)
-    return Rule(lambda value: type(value) is int and least <= value <= most, f"be a whole number from {least} to {most}")
+    setting = declared(StreamsOptions)[name]
+    return Rule(
+        lambda value: type(value) is int and bounds_fault_or_none(setting, value) is None,
+        f"be a whole number from {setting.at_least} to {setting.at_most}",
+    )
 
 
 def _is_text(value: object, longest: int = 1_000) -> bool:
@@ -68,10 +107,7 @@ RULES = {
         lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value), "be a list of names of tags"
     ),
     "on_tasks": Rule(lambda value: value is None or callable(value), "be a function of a TaskShare"),
-    **{
-        name: _whole(name)
-        for name in ("num_standby_replicas", "acceptable_recovery_lag", "max_warmup_replicas", "probing_rebalance_interval_ms")
-    },
+    **{name: _whole(name) for name in STREAMS if declared(StreamsOptions)[name].type is int},
 }
 
 

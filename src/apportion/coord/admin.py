@@ -5,11 +5,11 @@ Versions: ConsumerGroupDescribe 0-1 (1 tells a member's kind), ListGroups 0-5 (4
 
 from collections.abc import Iterable
 
-from apportion.coord.consumer.state import IncrementalGroup, Member
-from apportion.coord.consumer.units import Units
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.group import ALL_OPERATIONS
-from apportion.coord.offsets import forget_group
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.offsets import delete_group_offsets
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
 from apportion.topics import Topics
 from apportion.wire.messages import consumer_group_describe as described
@@ -26,14 +26,14 @@ CLASSIC, CONSUMER = 0, 1
 """The types of members of a consumer group, by the protocol that they speak."""
 
 
-def describe(turn: Turn, ask: Ask[ConsumerGroupDescribeRequest]) -> None:
+def describe_consumer_groups(turn: Turn, ask: GroupRequest[ConsumerGroupDescribeRequest]) -> None:
     """Every consumer group that was named is described. Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND."""
     operations = ALL_OPERATIONS if ask.body.include_authorized_operations else NOT_ASKED
-    groups = tuple(_described(turn, group_id, operations) for group_id in ask.body.group_ids)
+    groups = tuple(_described_group(turn, group_id, operations) for group_id in ask.body.group_ids)
     turn.reply(ask.ticket, ConsumerGroupDescribeResponse(groups=groups))
 
 
-def _described(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
+def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
     group = turn.ledger.incremental_or_none(group_id)
     if group is None:
         code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
@@ -45,12 +45,12 @@ def _described(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
         group_epoch=group.saved.epoch,
         assignment_epoch=group.saved.assignment_epoch,
         assignor_name=group.assignor(turn.settings.group_consumer_assignors),
-        members=tuple(_member(group, member, turn.topics) for _, member in sorted(group.saved.members.items())),
+        members=tuple(_described_member(group, member, turn.topics) for _, member in sorted(group.saved.members.items())),
         authorized_operations=operations,
     )
 
 
-def _member(group: IncrementalGroup, member: Member, topics: Topics) -> described.Member:
+def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> described.Member:
     said, units = member.said, group.saved.units
     target = () if member.target is None else member.target.tolist()
     return described.Member(
@@ -68,7 +68,7 @@ def _member(group: IncrementalGroup, member: Member, topics: Topics) -> describe
     )
 
 
-def _assignment(held: Iterable[int], units: Units, topics: Topics) -> described.Assignment:
+def _assignment(held: Iterable[int], units: UnitNumbering, topics: Topics) -> described.Assignment:
     """Partitions by the names of their topics; topics that were deleted are left out."""
     parts = (
         described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
@@ -78,7 +78,7 @@ def _assignment(held: Iterable[int], units: Units, topics: Topics) -> described.
     return described.Assignment(topic_partitions=tuple(parts))
 
 
-def list_groups(turn: Turn, ask: Ask[ListGroupsRequest]) -> None:
+def list_groups(turn: Turn, ask: GroupRequest[ListGroupsRequest]) -> None:
     """Every group that passes both filters is listed, by id; a filter without a word lets all pass. Only states are stripped."""
     states = [word.strip().lower() for word in ask.body.states_filter]
     types = [word.lower() for word in ask.body.types_filter]
@@ -105,7 +105,7 @@ def list_groups(turn: Turn, ask: Ask[ListGroupsRequest]) -> None:
     turn.reply(ask.ticket, ListGroupsResponse(groups=tuple(passing)))
 
 
-def delete_groups(turn: Turn, ask: Ask[DeleteGroupsRequest]) -> None:
+def delete_groups(turn: Turn, ask: GroupRequest[DeleteGroupsRequest]) -> None:
     """The groups without members are forgotten with their offsets. Errors for one: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     results = tuple(
         DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id))) for group_id in ask.body.groups_names
@@ -119,7 +119,7 @@ def _delete_group(turn: Turn, group_id: str) -> Code:
         return Code.GROUP_ID_NOT_FOUND
     if group is not None and not group.is_empty():
         return Code.NON_EMPTY_GROUP
-    forget_group(turn, group_id)
+    delete_group_offsets(turn, group_id)
     if group is not None:
         turn.emit_all(group.tombstones())
     return Code.NONE

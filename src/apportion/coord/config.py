@@ -4,6 +4,9 @@ Defaults are Kafka's, except where groups settle faster here: the heartbeat inte
 """
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from apportion.settings import Setting, bounds_fault_or_none, declared
 
 ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the assignor's short name
     "uniform": "uniform",
@@ -12,25 +15,7 @@ ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the as
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
 
-AT_LEAST = {  # setting -> the smallest value that means anything
-    "group_consumer_session_timeout_ms": 1,
-    "group_consumer_min_session_timeout_ms": 1,
-    "group_consumer_max_session_timeout_ms": 1,
-    "group_consumer_heartbeat_interval_ms": 1,
-    "group_consumer_min_heartbeat_interval_ms": 1,
-    "group_consumer_max_heartbeat_interval_ms": 1,
-    "group_consumer_max_size": 1,
-    "group_min_session_timeout_ms": 1,
-    "group_max_session_timeout_ms": 1,
-    "group_initial_rebalance_delay_ms": 0,
-    "group_max_size": 1,
-    "offsets_retention_minutes": 1,
-    "offsets_retention_check_interval_ms": 1,
-    "offset_metadata_max_bytes": 0,
-    "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
-}
-
-BETWEEN = (  # (least, value, most)
+BOUNDED = (  # (least, value, most)
     (
         "group_consumer_min_session_timeout_ms",
         "group_consumer_session_timeout_ms",
@@ -54,29 +39,59 @@ class GroupSettings:
     group_initial_rebalance_delay_ms: 0 as in the server.properties that Kafka ships; Kafka without a file takes 3,000.
     """
 
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 0
-    group_max_size: int = 2_147_483_647
-    group_consumer_session_timeout_ms: int = 45_000
-    group_consumer_min_session_timeout_ms: int = 1_000
-    group_consumer_max_session_timeout_ms: int = 60_000
-    group_consumer_heartbeat_interval_ms: int = 1_000
-    group_consumer_min_heartbeat_interval_ms: int = 100
-    group_consumer_max_heartbeat_interval_ms: int = 15_000
-    group_consumer_max_size: int = 2_147_483_647
-    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    group_consumer_migration_policy: str = "bidirectional"
-    offsets_retention_minutes: int = 10_080
-    offsets_retention_check_interval_ms: int = 600_000
-    offset_metadata_max_bytes: int = 4_096
-    apportion_consumer_unsettled_heartbeat_interval_ms: int = 500
+    group_min_session_timeout_ms: Annotated[
+        int, Setting("The shortest session timeout that a classic member may ask for.", at_least=1)
+    ] = 6_000
+    group_max_session_timeout_ms: Annotated[
+        int, Setting("The longest session timeout that a classic member may ask for.", at_least=1)
+    ] = 1_800_000
+    group_initial_rebalance_delay_ms: Annotated[
+        int, Setting("How long the first rebalance of an empty classic group waits for more members.", at_least=0)
+    ] = 0
+    group_max_size: Annotated[int, Setting("The most members of a classic group.", at_least=1)] = 2_147_483_647
+    group_consumer_session_timeout_ms: Annotated[
+        int, Setting("How long a member of a consumer group may be silent.", at_least=1)
+    ] = 45_000
+    group_consumer_min_session_timeout_ms: Annotated[
+        int, Setting("The least that group.consumer.session.timeout.ms may be.", at_least=1)
+    ] = 1_000
+    group_consumer_max_session_timeout_ms: Annotated[
+        int, Setting("The most that group.consumer.session.timeout.ms may be.", at_least=1)
+    ] = 60_000
+    group_consumer_heartbeat_interval_ms: Annotated[
+        int, Setting("The heartbeat interval that members of a consumer group are told.", at_least=1)
+    ] = 1_000
+    group_consumer_min_heartbeat_interval_ms: Annotated[
+        int, Setting("The least that group.consumer.heartbeat.interval.ms may be.", at_least=1)
+    ] = 100
+    group_consumer_max_heartbeat_interval_ms: Annotated[
+        int, Setting("The most that group.consumer.heartbeat.interval.ms may be.", at_least=1)
+    ] = 15_000
+    group_consumer_max_size: Annotated[int, Setting("The most members of a consumer group.", at_least=1)] = 2_147_483_647
+    group_consumer_assignors: Annotated[tuple[str, ...], Setting("The server-side assignors; the first is the default.")] = (
+        "uniform",
+        "range",
+    )
+    group_consumer_migration_policy: Annotated[
+        str, Setting("Which way a group with members may change its protocol.", choices=MIGRATION_POLICIES)
+    ] = "bidirectional"
+    offsets_retention_minutes: Annotated[
+        int, Setting("How long committed offsets are kept after a group becomes empty.", at_least=1)
+    ] = 10_080
+    offsets_retention_check_interval_ms: Annotated[
+        int, Setting("The time between two looks for offsets that have expired.", at_least=1)
+    ] = 600_000
+    offset_metadata_max_bytes: Annotated[int, Setting("The longest metadata text of a committed offset.", at_least=0)] = 4_096
+    apportion_consumer_unsettled_heartbeat_interval_ms: Annotated[
+        int, Setting("The heartbeat interval while a group has not converged.", at_least=1)
+    ] = 500
 
     def __post_init__(self) -> None:
-        for name, least in AT_LEAST.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{dotted(name)} must be at least {least}, not {getattr(self, name)}.")
-        for least_name, name, most_name in BETWEEN:
+        for name, setting in declared(GroupSettings).items():
+            value = getattr(self, name)
+            if (fault := bounds_fault_or_none(setting, value)) is not None:
+                raise ValueError(f"{dotted(name)} must {fault}, not {value}.")
+        for least_name, name, most_name in BOUNDED:
             least, value, most = (getattr(self, each) for each in (least_name, name, most_name))
             if value < least:
                 raise ValueError(f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least}).")

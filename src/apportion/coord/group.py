@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from apportion.coord.records import Record
+from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.topics import TopicId
 
-CONSUMER = "consumer"
+CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type whose subscriptions can be read here, and so the one of members that can be in a consumer group."""
 ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """What may be done with a group where nobody is refused: read, describe, delete, describe and alter its configuration."""
@@ -77,6 +77,6 @@ class Group(Protocol):
         """The deadline that a commit of the member moves, and how many ms it is away then; None if a commit moves none."""
         ...
 
-    def tombstones(self) -> Iterator[Record]:
+    def tombstones(self) -> Iterator[CoordinatorRecord]:
         """The records after which the group, which has no members, is forgotten."""
         ...

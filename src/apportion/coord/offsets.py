@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from apportion.coord import records
 from apportion.coord.group import CommitClaim, FetchClaim
-from apportion.coord.records import Record
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
 from apportion.wire.messages.offset_commit import (
@@ -41,13 +41,13 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.records.groups import OffsetCommitValue
 
-LAST_MS = (1 << 63) - 1
+MAX_TIMESTAMP_MS = (1 << 63) - 1
 """The last moment that a record can name."""
-NOTHING = OffsetCommitValue(offset=-1)
+NO_OFFSET = OffsetCommitValue(offset=-1)
 """What stands where nothing was committed."""
 
 
-class Wish(NamedTuple):
+class TopicCommit(NamedTuple):
     """One topic of a commit, and the topic of the cluster that it means (None: there is none)."""
 
     said: OffsetCommitRequestTopic
@@ -60,25 +60,27 @@ class Wish(NamedTuple):
                 yield self.topic.id, partition
 
 
-def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
+def commit_offsets(turn: Turn, ask: GroupRequest[OffsetCommitRequest]) -> None:
     """The offsets that may be stored are stored, and each partition has its answer.
 
     Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its
     topic), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist, what the group says of the claimant.
     """
-    if not records.fits_a_key(ask.body.group_id):
+    if not records.fits_in_key(ask.body.group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
-    wishes = [Wish(said, _meant(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics]
+    wishes = [
+        TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics
+    ]
     known = [place for wish in wishes for place in wish.known()]
-    fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _note_fits(turn, said))
-    denial = _denial(turn.ledger, ask, fitting) if known else Code.NONE
+    fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _metadata_fits(turn, said))
+    denial = _commit_error(turn.ledger, ask, fitting) if known else Code.NONE
     if known and denial is Code.NONE:
-        _hear(turn, ask.body)
+        _touch_session(turn, ask.body)
     answers: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}  # a topic that is named twice is answered as one
     for said, topic in wishes:
         answers.setdefault((said.name, said.topic_id), []).extend(
             OffsetCommitResponsePartition(
-                partition_index=partition.partition_index, error_code=int(_store(turn, ask, topic, partition, denial))
+                partition_index=partition.partition_index, error_code=int(_commit_partition(turn, ask, topic, partition, denial))
             )
             for partition in said.partitions
         )
@@ -89,18 +91,18 @@ def commit(turn: Turn, ask: Ask[OffsetCommitRequest]) -> None:
     turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
-def _denial(ledger: Ledger, ask: Ask[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
+def _commit_error(ledger: Ledger, ask: GroupRequest[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
     """What the group has against the claimant; NONE if nothing. Other partitions of the request have their own answers."""
     body = ask.body
     epoch = body.generation_id_or_member_epoch
     try:
-        check_claim(ledger, body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, ask.version, places))
+        check_commit(ledger, body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, ask.version, places))
     except Refused as refusal:
         return refusal.code
     return Code.NONE
 
 
-def _hear(turn: Turn, body: OffsetCommitRequest) -> None:
+def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
     """Where a commit is a sign of life, the member's session begins anew."""
     group = turn.ledger.groups.get(body.group_id)
     session = None if group is None else group.session_or_none(body.member_id)
@@ -108,7 +110,7 @@ def _hear(turn: Turn, body: OffsetCommitRequest) -> None:
         turn.deadlines.arm(session[0], turn.now.mono_ms + session[1])
 
 
-def check_claim(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
+def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
     """Refuses a commit that the group, or the lack of one, does not allow.
 
     Errors: what the group says; without a group UNKNOWN_MEMBER_ID if there are offsets, else GROUP_ID_NOT_FOUND, which before
@@ -124,8 +126,8 @@ def check_claim(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
         raise Refused(code, f"There is no group {group_id}.")
 
 
-def _store(
-    turn: Turn, ask: Ask[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
+def _commit_partition(
+    turn: Turn, ask: GroupRequest[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
 ) -> Code:
     """The offset is stored, unless its partition does not exist, the group denies it, or the note beside it is too long."""
     if topic is None:
@@ -134,7 +136,7 @@ def _store(
         return Code.UNKNOWN_TOPIC_OR_PARTITION
     if denial is not Code.NONE:
         return denial
-    if not _note_fits(turn, said):
+    if not _metadata_fits(turn, said):
         return Code.OFFSET_METADATA_TOO_LARGE
     metadata = said.committed_metadata or ""
     now_ms, keep_ms = turn.now.wall_ms, ask.body.retention_time_ms
@@ -151,17 +153,17 @@ def _store(
             offset=said.committed_offset,
             metadata=metadata,
             commit_timestamp=now_ms,
-            expire_timestamp=min(now_ms + keep_ms, LAST_MS),
+            expire_timestamp=min(now_ms + keep_ms, MAX_TIMESTAMP_MS),
         )
-    turn.emit(records.offset(ask.body.group_id, topic.name, said.partition_index, value))
+    turn.emit(records.offset_commit(ask.body.group_id, topic.name, said.partition_index, value))
     return Code.NONE
 
 
-def _note_fits(turn: Turn, said: OffsetCommitRequestPartition) -> bool:
+def _metadata_fits(turn: Turn, said: OffsetCommitRequestPartition) -> bool:
     return len((said.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
 
 
-def fetch(turn: Turn, ask: Ask[OffsetFetchRequest]) -> None:
+def fetch_offsets(turn: Turn, ask: GroupRequest[OffsetFetchRequest]) -> None:
     """The committed offsets are told; -1 where there is none, and no error for a group that does not exist."""
     if ask.version >= 8:
         groups = tuple(_fetch_group(turn, group, ask.version) for group in ask.body.groups)
@@ -182,7 +184,9 @@ def _fetch_by_name(
     topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], name: str, indexes: Iterable[int]
 ) -> OffsetFetchResponseTopic:
     topic, offsets = topics.named(name), committed.get(name, {})
-    shown = (_shown(OffsetFetchResponsePartition, index, _of_this_topic(offsets.get(index), topic)) for index in indexes)
+    shown = (
+        _partition_response(OffsetFetchResponsePartition, index, _of_topic_or_none(offsets.get(index), topic)) for index in indexes
+    )
     return OffsetFetchResponseTopic(name=name, partitions=tuple(shown))
 
 
@@ -196,12 +200,14 @@ def _fetch_group(turn: Turn, said: OffsetFetchRequestGroup, version: int) -> Off
     committed = turn.ledger.offsets.get(said.group_id, {})
     wanted = said.topics
     if wanted is None:
-        wanted = tuple(_all_of(turn.topics, committed, version))
+        wanted = tuple(_committed_topics(turn.topics, committed, version))
     topics = tuple(_fetch_topic(turn.topics, committed, topic, version) for topic in wanted)
     return OffsetFetchResponseGroup(group_id=said.group_id, topics=topics)
 
 
-def _all_of(topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], version: int) -> Iterable[OffsetFetchRequestTopics]:
+def _committed_topics(
+    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], version: int
+) -> Iterable[OffsetFetchRequestTopics]:
     """The request for everything that the group has committed and that the version can name."""
     for name, partitions in sorted(committed.items()):
         topic = topics.named(name)
@@ -213,25 +219,25 @@ def _all_of(topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], 
 def _fetch_topic(
     topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], said: OffsetFetchRequestTopics, version: int
 ) -> OffsetFetchResponseTopics:
-    topic = _meant(topics, said.name, said.topic_id, version)
+    topic = _resolve_topic_or_none(topics, said.name, said.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
     offsets = committed.get(said.name if topic is None else topic.name, {})
     shown = (
-        _shown(OffsetFetchResponsePartitions, index, _of_this_topic(offsets.get(index), topic), code)
+        _partition_response(OffsetFetchResponsePartitions, index, _of_topic_or_none(offsets.get(index), topic), code)
         for index in said.partition_indexes
     )
     return OffsetFetchResponseTopics(name=said.name, topic_id=said.topic_id, partitions=tuple(shown))
 
 
-def _of_this_topic(value: OffsetCommitValue | None, topic: Topic | None) -> OffsetCommitValue | None:
+def _of_topic_or_none(value: OffsetCommitValue | None, topic: Topic | None) -> OffsetCommitValue | None:
     """The offset, unless it was committed for an earlier topic of the same name."""
     if value is None or topic is None or value.topic_id in (NO_TOPIC_ID, topic.id):
         return value
     return None
 
 
-def _shown(kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE) -> Any:
-    value = NOTHING if value is None else value
+def _partition_response(kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE) -> Any:
+    value = NO_OFFSET if value is None else value
     return kind(
         partition_index=index,
         committed_offset=value.offset,
@@ -241,12 +247,12 @@ def _shown(kind: Any, index: int, value: OffsetCommitValue | None, code: Code = 
     )
 
 
-def _meant(topics: Topics, name: str, topic_id: TopicId, version: int) -> Topic | None:
+def _resolve_topic_or_none(topics: Topics, name: str, topic_id: TopicId, version: int) -> Topic | None:
     """The topic that a request names, by its id from version 10 on."""
     return topics.with_id(topic_id) if version >= 10 else topics.named(name)
 
 
-def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
+def delete_offsets(turn: Turn, ask: GroupRequest[OffsetDeleteRequest]) -> None:
     """The offsets are forgotten, but for topics that the group subscribes to.
 
     Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition
@@ -278,19 +284,19 @@ def delete(turn: Turn, ask: Ask[OffsetDeleteRequest]) -> None:
     turn.reply(ask.ticket, OffsetDeleteResponse(topics=tuple(topics)))
 
 
-def forget_group(turn: Turn, group_id: str) -> None:
+def delete_group_offsets(turn: Turn, group_id: str) -> None:
     """The group has committed nothing."""
     for topic, partitions in sorted(turn.ledger.offsets.get(group_id, {}).items()):
         turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(partitions)))
 
 
-def forget_topic(turn: Turn, topic: str) -> None:
+def delete_topic_offsets(turn: Turn, topic: str) -> None:
     """No group has committed anything for the topic."""
     for group_id, topics in sorted(turn.ledger.offsets.items()):
         if topic in topics:
             turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(topics[topic])))
 
 
-def _tombstones(ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]) -> list[Record]:
+def _tombstones(ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]) -> list[CoordinatorRecord]:
     committed = ledger.offsets.get(group_id, {}).get(topic, {})
-    return [records.offset(group_id, topic, index, None) for index in indexes if index in committed]
+    return [records.offset_commit(group_id, topic, index, None) for index in indexes if index in committed]

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.classic.answers import not_joined
-from apportion.coord.turn import Ask
+from apportion.coord.classic.answers import join_error
+from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -36,35 +36,39 @@ from apportion.wire.messages.offset_fetch import (
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class RefusedNameless(Refused):
+class RefusedWithoutMemberId(Refused):
     """A refusal whose answer names no member: that of a consumer group to a JoinGroup, as in Kafka."""
 
 
-def refused_heartbeat(ask: Ask[ConsumerGroupHeartbeatRequest], refusal: Refused) -> ConsumerGroupHeartbeatResponse:
+def consumer_group_heartbeat_error(
+    ask: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
+) -> ConsumerGroupHeartbeatResponse:
     """A heartbeat that was not heard."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
 
 
-def refused_describe(ask: Ask[ConsumerGroupDescribeRequest], refusal: Refused) -> ConsumerGroupDescribeResponse:
+def consumer_group_describe_error(
+    ask: GroupRequest[ConsumerGroupDescribeRequest], refusal: Refused
+) -> ConsumerGroupDescribeResponse:
     """Groups that cannot be described, each with the reason."""
     code, why = int(refusal.code), refusal.why
     groups = (DescribedGroup(group_id=group_id, error_code=code, error_message=why) for group_id in ask.body.group_ids)
     return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
 
-def refused_list(ask: Ask[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
+def list_groups_error(ask: GroupRequest[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
     """No list."""
     return ListGroupsResponse(error_code=int(refusal.code))
 
 
-def refused_deletion(ask: Ask[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
+def delete_groups_error(ask: GroupRequest[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
     """Groups that are still there."""
     code = int(refusal.code)
     results = (DeletableGroupResult(group_id=group_id, error_code=code) for group_id in ask.body.groups_names)
     return DeleteGroupsResponse(results=tuple(results))
 
 
-def refused_commit(ask: Ask[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
+def offset_commit_error(ask: GroupRequest[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
     """No offset was stored; the code stands at every partition, for the answer has no other place."""
     code = int(refusal.code)
     return OffsetCommitResponse(
@@ -82,7 +86,7 @@ def refused_commit(ask: Ask[OffsetCommitRequest], refusal: Refused) -> OffsetCom
     )
 
 
-def refused_fetch(ask: Ask[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
+def offset_fetch_error(ask: GroupRequest[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
     """No offsets; version 1 has no other place for the code than the partitions."""
     code = int(refusal.code)
     if ask.version >= 8:
@@ -104,51 +108,51 @@ def refused_fetch(ask: Ask[OffsetFetchRequest], refusal: Refused) -> OffsetFetch
     )
 
 
-def refused_offset_deletion(ask: Ask[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
+def offset_delete_error(ask: GroupRequest[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
     """Nothing was forgotten."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
-def refused_join(ask: Ask[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
+def join_group_error(ask: GroupRequest[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
     """No place in the next generation; the id is told back, but not by a consumer group, nor where Kafka fails by itself."""
-    is_nameless = isinstance(refusal, RefusedNameless) or refusal.code == Code.UNKNOWN_SERVER_ERROR
-    return not_joined(refusal.code, "" if is_nameless else ask.body.member_id, ask.version)
+    is_nameless = isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR
+    return join_error(refusal.code, "" if is_nameless else ask.body.member_id, ask.version)
 
 
-def refused_sync(ask: Ask[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
+def sync_group_error(ask: GroupRequest[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
     """No assignment."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
-def refused_classic_heartbeat(ask: Ask[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
+def heartbeat_error(ask: GroupRequest[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
     """A heartbeat that was not heard; while the coordinator loads nobody is to worry about that."""
     is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 
 
-def refused_leave(ask: Ask[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
+def leave_group_error(ask: GroupRequest[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
     """Members that are still there."""
     return LeaveGroupResponse(error_code=int(refusal.code))
 
 
-def refused_classic_describe(ask: Ask[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
+def describe_groups_error(ask: GroupRequest[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
     """Groups that cannot be described, each with the reason."""
     code, why = int(refusal.code), refusal.why if ask.version >= 6 else None
     groups = (DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why) for group_id in ask.body.groups)
     return DescribeGroupsResponse(groups=tuple(groups))
 
 
-REFUSALS: dict[type[Any], Callable[[Ask[Any], Refused], Any]] = {
-    ConsumerGroupHeartbeatRequest: refused_heartbeat,
-    ConsumerGroupDescribeRequest: refused_describe,
-    ListGroupsRequest: refused_list,
-    DeleteGroupsRequest: refused_deletion,
-    OffsetCommitRequest: refused_commit,
-    OffsetFetchRequest: refused_fetch,
-    OffsetDeleteRequest: refused_offset_deletion,
-    JoinGroupRequest: refused_join,
-    SyncGroupRequest: refused_sync,
-    HeartbeatRequest: refused_classic_heartbeat,
-    LeaveGroupRequest: refused_leave,
-    DescribeGroupsRequest: refused_classic_describe,
+GROUP_ERROR_RESPONSES: dict[type[Any], Callable[[GroupRequest[Any], Refused], Any]] = {
+    ConsumerGroupHeartbeatRequest: consumer_group_heartbeat_error,
+    ConsumerGroupDescribeRequest: consumer_group_describe_error,
+    ListGroupsRequest: list_groups_error,
+    DeleteGroupsRequest: delete_groups_error,
+    OffsetCommitRequest: offset_commit_error,
+    OffsetFetchRequest: offset_fetch_error,
+    OffsetDeleteRequest: offset_delete_error,
+    JoinGroupRequest: join_group_error,
+    SyncGroupRequest: sync_group_error,
+    HeartbeatRequest: heartbeat_error,
+    LeaveGroupRequest: leave_group_error,
+    DescribeGroupsRequest: describe_groups_error,
 }

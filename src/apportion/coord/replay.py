@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import FIRST_EPOCH, IncrementalGroup, Member, Saved
-from apportion.coord.consumer.units import NO_GRANTS
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import FIRST_EPOCH, ConsumerGroup, ConsumerGroupMember, ConsumerGroupSavedState
+from apportion.coord.consumer.units import NO_ASSIGNED_UNITS
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -36,36 +36,36 @@ class Ledger:
     __slots__ = ("groups", "offsets")
 
     def __init__(self) -> None:
-        self.groups: dict[str, IncrementalGroup | ClassicGroup] = {}
+        self.groups: dict[str, ConsumerGroup | ClassicGroup] = {}
         self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}  # group -> topic -> partition -> committed
 
-    def incremental(self, group_id: str) -> IncrementalGroup:
+    def incremental(self, group_id: str) -> ConsumerGroup:
         """The incremental group of that id, new if there was none; a classic one of that id is no more."""
         group = self.groups.get(group_id)
-        if not isinstance(group, IncrementalGroup):
-            group = self.groups[group_id] = IncrementalGroup(group_id)
+        if not isinstance(group, ConsumerGroup):
+            group = self.groups[group_id] = ConsumerGroup(group_id)
         return group
 
-    def incremental_or_none(self, group_id: str) -> IncrementalGroup | None:
+    def incremental_or_none(self, group_id: str) -> ConsumerGroup | None:
         """The group of that id, if it is an incremental one."""
         group = self.groups.get(group_id)
-        return group if isinstance(group, IncrementalGroup) else None
+        return group if isinstance(group, ConsumerGroup) else None
 
     def classic_or_none(self, group_id: str) -> ClassicGroup | None:
         """The group of that id, if it is a classic one."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
-    def incrementals(self) -> Iterator[IncrementalGroup]:
+    def incrementals(self) -> Iterator[ConsumerGroup]:
         """Every incremental group."""
-        return (group for group in self.groups.values() if isinstance(group, IncrementalGroup))
+        return (group for group in self.groups.values() if isinstance(group, ConsumerGroup))
 
     def classics(self) -> Iterator[ClassicGroup]:
         """Every classic group."""
         return (group for group in self.groups.values() if isinstance(group, ClassicGroup))
 
 
-def apply_offset(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+def apply_offset_commit(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
     """The partition's committed offset is `value`; a group without a single offset has no entry."""
     if value is not None:
         ledger.offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
@@ -79,7 +79,7 @@ def apply_offset(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue 
         ledger.offsets.pop(key.group, None)
 
 
-def apply_classic(ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+def apply_classic_group(ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
     """The last assignment left the classic group like that; without a value it is forgotten. An incremental one is no more.
 
     What its members do now is left alone: `Shard.loaded` gives a group that was read its life.
@@ -92,10 +92,10 @@ def apply_classic(ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataVal
     if group is None:
         ledger.groups.pop(key.group, None)
         group = ledger.groups[key.group] = ClassicGroup(key.group)
-    group.saved = _kept(value)
+    group.saved = _without_views(value)
 
 
-def _kept(value: GroupMetadataValue) -> GroupMetadataValue:
+def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
     """The value without a view of the bytes that it was read from."""
     if all(isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes) for member in value.members):
         return value
@@ -122,7 +122,7 @@ def _kept(value: GroupMetadataValue) -> GroupMetadataValue:
     )
 
 
-def apply_group(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
+def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
     """The group has that epoch; without a value the group is forgotten."""
     if value is None:
         if ledger.incremental_or_none(key.group_id) is not None:
@@ -132,15 +132,17 @@ def apply_group(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGr
     saved.epoch, saved.metadata_hash = value.epoch, value.metadata_hash
 
 
-def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
+def apply_member_metadata(
+    ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None
+) -> None:
     """The member has said that; without a value it is gone, with all that it had."""
     if value is not None:
         saved = ledger.incremental(key.group_id).saved
         member = _member(saved, key.member_id)
-        _count_words(saved, member, -1)
-        _forget_instance(saved, member)
+        _count_metadata(saved, member, -1)
+        _release_instance(saved, member)
         member.said = value
-        _count_words(saved, member, 1)
+        _count_metadata(saved, member, 1)
         if value.instance_id is not None:
             saved.instances[value.instance_id] = member.member_id
         return
@@ -148,9 +150,9 @@ def apply_member(ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: Con
     if group is None or key.member_id not in group.saved.members:
         return
     saved, member = group.saved, group.saved.members[key.member_id]
-    _count_words(saved, member, -1)
-    _count_settled(saved, member, -1)
-    _forget_instance(saved, member)
+    _count_metadata(saved, member, -1)
+    _count_stable(saved, member, -1)
+    _release_instance(saved, member)
     saved.holders.release(member.member_id, member.holds())
     del saved.members[member.member_id]
 
@@ -165,7 +167,7 @@ def apply_assignment_epoch(
         group.saved.assignment_epoch = FIRST_EPOCH
 
 
-def apply_target(
+def apply_target_assignment(
     ledger: Ledger, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
 ) -> None:
     """The member shall have that; without a value, nothing."""
@@ -176,7 +178,7 @@ def apply_target(
         member.target = None
 
 
-def apply_current(
+def apply_current_assignment(
     ledger: Ledger, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> None:
     """The member has that; without a value, nothing, and it has been at no epoch."""
@@ -184,38 +186,38 @@ def apply_current(
         return
     saved = ledger.incremental(key.group_id).saved
     member = _member(saved, key.member_id)
-    _count_settled(saved, member, -1)
+    _count_stable(saved, member, -1)
     saved.holders.release(member.member_id, member.holds())
     if value is None:
-        member.epoch, member.previous_epoch, member.state = -1, -1, State.STABLE
-        member.assigned = member.revoking = NO_GRANTS
+        member.epoch, member.previous_epoch, member.state = -1, -1, MemberState.STABLE
+        member.assigned = member.revoking = NO_ASSIGNED_UNITS
     else:
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
-        member.state = State.of(value.state)
+        member.state = MemberState.of(value.state)
         member.assigned = saved.units.grants(value.assigned_partitions, value.member_epoch)
         member.revoking = saved.units.grants(value.partitions_pending_revocation, value.member_epoch)
     saved.holders.claim(member.member_id, member.holds())
-    _count_settled(saved, member, 1)
+    _count_stable(saved, member, 1)
 
 
 def apply_nothing(ledger: Ledger, key: Any, value: Any) -> None:
     """Nothing changes: the record is known, and of no use here."""
 
 
-def _member(saved: Saved, member_id: str) -> Member:
+def _member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMember:
     member = saved.members.get(member_id)
     if member is None:
-        member = saved.members[member_id] = Member(member_id)
-        _count_settled(saved, member, 1)
+        member = saved.members[member_id] = ConsumerGroupMember(member_id)
+        _count_stable(saved, member, 1)
     return member
 
 
-def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> Member | None:
+def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> ConsumerGroupMember | None:
     group = ledger.incremental_or_none(group_id)
     return None if group is None else group.saved.members.get(member_id)
 
 
-def _count_words(saved: Saved, member: Member, step: int) -> None:
+def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
     """The group's counts of subscribers, votes and speakers with, or without, this member."""
     for topic in member.said.subscribed_topic_names:
         _count(saved.subscribers, topic, step)
@@ -228,9 +230,9 @@ def _count_words(saved: Saved, member: Member, step: int) -> None:
             _count(saved.speakers, protocol, step)
 
 
-def _count_settled(saved: Saved, member: Member, step: int) -> None:
+def _count_stable(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
     """The group's count of members that are STABLE with, or without, this member."""
-    if member.state is State.STABLE:
+    if member.state is MemberState.STABLE:
         _count(saved.settled_at, member.epoch, step)
 
 
@@ -240,7 +242,7 @@ def _count(counts: dict[Any, int], name: Any, step: int) -> None:
         del counts[name]
 
 
-def _forget_instance(saved: Saved, member: Member) -> None:
+def _release_instance(saved: ConsumerGroupSavedState, member: ConsumerGroupMember) -> None:
     """The member's instance is free, unless another member has taken it already."""
     instance_id = member.said.instance_id
     if instance_id is not None and saved.instances.get(instance_id) == member.member_id:

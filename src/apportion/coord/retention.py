@@ -15,7 +15,7 @@ from apportion.deadlines import Key
 from apportion.wire.records.groups import OffsetCommitValue
 
 RETENTION = "retention"
-LOOKED_AT = 2_000
+OFFSETS_PER_STEP = 2_000
 """After so many offsets, or tombstones, a step ends and the next one goes on. A group is looked at as a whole."""
 MINUTE_MS = 60_000
 
@@ -25,27 +25,27 @@ def arm(turn: Turn) -> None:
     turn.deadlines.arm((RETENTION,), turn.now.mono_ms + turn.settings.offsets_retention_check_interval_ms)
 
 
-def look(turn: Turn, key: Key) -> None:
+def expire_offsets(turn: Turn, key: Key) -> None:
     """What nobody needs is forgotten, in the groups that the key names behind its kind; in all, if it names none."""
     group_ids: tuple[str, ...] = key[1] if len(key) > 1 else tuple({**turn.ledger.groups, **turn.ledger.offsets})
-    left = LOOKED_AT
+    left = OFFSETS_PER_STEP
     for number, group_id in enumerate(group_ids):
         if left <= 0:
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
             return
         left -= 1 + sum(map(len, turn.ledger.offsets.get(group_id, {}).values()))
-        if not _forget_what_expired(turn, group_id):
+        if not _delete_expired(turn, group_id):
             turn.deadlines.arm((RETENTION, group_ids[number:]), turn.now.mono_ms)
             return
     arm(turn)
 
 
-def _forget_what_expired(turn: Turn, group_id: str) -> bool:
+def _delete_expired(turn: Turn, group_id: str) -> bool:
     """Offsets of the group that have expired are gone, and with the last of them the group; False if there may be more."""
-    expired = list(islice(_expired(turn, group_id), LOOKED_AT))
+    expired = list(islice(_expired_offsets(turn, group_id), OFFSETS_PER_STEP))
     for topic, partition in expired:
-        turn.emit(records.offset(group_id, topic, partition, None))
-    if len(expired) == LOOKED_AT:
+        turn.emit(records.offset_commit(group_id, topic, partition, None))
+    if len(expired) == OFFSETS_PER_STEP:
         return False
     group = turn.ledger.groups.get(group_id)
     if group is not None and group.is_empty() and group_id not in turn.ledger.offsets:
@@ -53,7 +53,7 @@ def _forget_what_expired(turn: Turn, group_id: str) -> bool:
     return True
 
 
-def _expired(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
+def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
     """Topic and partition of every offset of the group that has expired."""
     group = turn.ledger.groups.get(group_id)
     for topic, partitions in turn.ledger.offsets.get(group_id, {}).items():

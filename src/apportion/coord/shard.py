@@ -22,12 +22,12 @@ from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
-from apportion.coord.consumer.state import IncrementalGroup
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.migration import downgrade, upgrade
-from apportion.coord.records import Append, Record
-from apportion.coord.refusals import REFUSALS
+from apportion.coord.records import Append, CoordinatorRecord
+from apportion.coord.refusals import GROUP_ERROR_RESPONSES
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import Action, Ask, Turn
+from apportion.coord.turn import Action, GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Gone, Instant, Tick, Ticket
@@ -46,58 +46,60 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records import groups
 
-__all__ = ["APPLY", "BY_KIND", "EXPIRIES", "HANDLERS", "Append", "Shard", "TopicsChanged"]
+__all__ = ["APPLY", "HANDLERS", "HANDLERS_BY_GROUP", "ON_DEADLINE", "Append", "Shard", "TopicsChanged"]
 
-Handler = Callable[[Turn, Ask[Any]], None]
+Handler = Callable[[Turn, GroupRequest[Any]], None]
 
 HANDLERS: dict[type[Any], Handler] = {
-    OffsetCommitRequest: offsets.commit,
-    OffsetFetchRequest: offsets.fetch,
-    OffsetDeleteRequest: offsets.delete,
-    ConsumerGroupDescribeRequest: admin.describe,
+    OffsetCommitRequest: offsets.commit_offsets,
+    OffsetFetchRequest: offsets.fetch_offsets,
+    OffsetDeleteRequest: offsets.delete_offsets,
+    ConsumerGroupDescribeRequest: admin.describe_consumer_groups,
     ListGroupsRequest: admin.list_groups,
-    DescribeGroupsRequest: classic_admin.describe,
+    DescribeGroupsRequest: classic_admin.describe_groups,
     DeleteGroupsRequest: admin.delete_groups,
 }
 
-BY_KIND: dict[type[Any], dict[type[Any], Handler]] = {  # request -> kind of the group that it names (None's: no group) -> handler
+HANDLERS_BY_GROUP: dict[
+    type[Any], dict[type[Any], Handler]
+] = {  # request -> kind of the group that it names (None's: no group) -> handler
     ConsumerGroupHeartbeatRequest: {
-        NoneType: heartbeat_api.beat,
-        IncrementalGroup: heartbeat_api.beat,
-        ClassicGroup: upgrade.beat_classic,
+        NoneType: heartbeat_api.consumer_group_heartbeat,
+        ConsumerGroup: heartbeat_api.consumer_group_heartbeat,
+        ClassicGroup: upgrade.heartbeat_to_classic_group,
     },
-    JoinGroupRequest: {NoneType: join, ClassicGroup: join, IncrementalGroup: downgrade.join_incremental},
-    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, IncrementalGroup: classic_api.sync},
-    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, IncrementalGroup: classic_api.beat},
-    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, IncrementalGroup: classic_api.leave},
+    JoinGroupRequest: {NoneType: join, ClassicGroup: join, ConsumerGroup: downgrade.join_consumer_group},
+    SyncGroupRequest: {NoneType: sync, ClassicGroup: sync, ConsumerGroup: classic_api.sync},
+    HeartbeatRequest: {NoneType: heartbeat, ClassicGroup: heartbeat, ConsumerGroup: classic_api.classic_heartbeat},
+    LeaveGroupRequest: {NoneType: leave, ClassicGroup: leave, ConsumerGroup: classic_api.leave},
 }
 
 APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
-    groups.OffsetCommitKey: replay.apply_offset,
-    groups.GroupMetadataKey: replay.apply_classic,
-    groups.ConsumerGroupMetadataKey: replay.apply_group,
+    groups.OffsetCommitKey: replay.apply_offset_commit,
+    groups.GroupMetadataKey: replay.apply_classic_group,
+    groups.ConsumerGroupMetadataKey: replay.apply_group_epoch,
     groups.ConsumerGroupPartitionMetadataKey: replay.apply_nothing,  # Kafka 4.0's; a hash took its place
-    groups.ConsumerGroupMemberMetadataKey: replay.apply_member,
+    groups.ConsumerGroupMemberMetadataKey: replay.apply_member_metadata,
     groups.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
-    groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target,
-    groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current,
+    groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target_assignment,
+    groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current_assignment,
     groups.ConsumerGroupRegularExpressionKey: replay.apply_nothing,  # expressions are not resolved yet
 }
 
-EXPIRIES: dict[str, Callable[[Turn, Key], None]] = {
-    timers.SESSION: timers.session,
-    timers.REBALANCE: timers.rebalance,
-    timers.REJOIN: timers.overdue,
-    timers.SYNC: timers.overdue,
-    SESSION: classic_timers.session,
-    rebalance.JOIN: rebalance.join_is_due,
-    rebalance.SYNC: rebalance.sync_is_due,
-    retention.RETENTION: retention.look,
+ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
+    timers.SESSION: timers.expire_session,
+    timers.REBALANCE: timers.expire_revocation,
+    timers.REJOIN: timers.expire_classic_member,
+    timers.SYNC: timers.expire_classic_member,
+    SESSION: classic_timers.expire_session,
+    rebalance.JOIN: rebalance.expire_join,
+    rebalance.SYNC: rebalance.expire_sync,
+    retention.RETENTION: retention.expire_offsets,
 }
 
-AT_LOAD: dict[type[Any], Callable[[Turn, Any], None]] = {
-    IncrementalGroup: timers.revive,
-    ClassicGroup: classic_timers.restore,
+ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
+    ConsumerGroup: timers.restore_group,
+    ClassicGroup: classic_timers.restore_after_start,
 }
 
 
@@ -124,7 +126,7 @@ class Shard:
         self._parked: dict[Ticket, int] = {}  # tickets that somebody waits on -> the version of the request
         self._is_loaded = False
 
-    def replay(self, record: Record, offset: int = -1) -> None:
+    def replay(self, record: CoordinatorRecord, offset: int = -1) -> None:
         """The shard knows what `record`, which stands at `offset` of its log, says."""
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
@@ -133,7 +135,7 @@ class Shard:
         self._is_loaded = True
         turn = self._turn(now)
         for group in list(self.ledger.groups.values()):
-            AT_LOAD[group.__class__](turn, group)
+            ON_LOADED[group.__class__](turn, group)
         retention.arm(turn)
         return turn.close()
 
@@ -149,7 +151,7 @@ class Shard:
                 self._answer(turn, event)
             case Tick():
                 for key in self._deadlines.take_due(now.mono_ms):
-                    EXPIRIES[key[0]](turn, key)
+                    ON_DEADLINE[key[0]](turn, key)
             case TopicsChanged(topics):
                 self._change_topics(turn, topics)
             case Gone(tickets):
@@ -158,16 +160,16 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        ask = Ask(event.ticket, event.request, event.version, event.caller, event.fresh)
+        ask = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
         kind = event.request.__class__
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
-            handler = HANDLERS.get(kind) or BY_KIND[kind][self.ledger.groups.get(event.request.group_id).__class__]
+            handler = HANDLERS.get(kind) or HANDLERS_BY_GROUP[kind][self.ledger.groups.get(event.request.group_id).__class__]
             handler(turn, ask)
         except Refused as refusal:
             assert not turn.has_written, f"{kind.__name__} was refused after it had written: {refusal}"
-            turn.reply(ask.ticket, REFUSALS[kind](ask, refusal))
+            turn.reply(ask.ticket, GROUP_ERROR_RESPONSES[kind](ask, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Groups notice at their next heartbeat; offsets of topics that are gone go with them."""
@@ -175,7 +177,16 @@ class Shard:
         turn.topics = topics
         if self.ledger.offsets:
             for name in [topic.name for topic in before if topics.with_id(topic.id) is None]:
-                offsets.forget_topic(turn, name)
+                offsets.delete_topic_offsets(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        return Turn(self.ledger, self._deadlines, self.settings, self.topics, now, APPLY, self._parked, downgrade.downgrade_if_due)
+        return Turn(
+            self.ledger,
+            self._deadlines,
+            self.settings,
+            self.topics,
+            now,
+            APPLY,
+            self._parked,
+            downgrade.downgrade_if_last_consumer_left,
+        )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append, Record
+from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.deadlines import Deadlines
 from apportion.machine import Caller, Instant, Note, Reply, Ticket
@@ -14,7 +14,7 @@ B = TypeVar("B")
 Action = Append | Reply | Note
 
 
-class Ask(NamedTuple, Generic[B]):
+class GroupRequest(NamedTuple, Generic[B]):
     """A request that waits for its answer: what was asked, in which version, by whom, and 16 bytes for an id it may need."""
 
     ticket: Ticket
@@ -51,7 +51,7 @@ class Turn:
         self._apply = apply
         self._parked = parked
         self.gives_way = gives_way  # asked with a group and members that leave: True, and a group of another kind is in its place
-        self._unlisted: list[Record] = []
+        self._unlisted: list[CoordinatorRecord] = []
         self._actions: list[Action] = []
 
     @property
@@ -59,12 +59,12 @@ class Turn:
         """True once this step has emitted a record; from then on it may refuse nothing."""
         return bool(self._unlisted) or any(isinstance(action, Append) for action in self._actions)
 
-    def emit(self, record: Record) -> None:
+    def emit(self, record: CoordinatorRecord) -> None:
         """The record counts from now on, and will be in the log before any later reply is sent."""
         self._apply[record.key.__class__](self.ledger, record.key, record.value)
         self._unlisted.append(record)
 
-    def emit_all(self, records: Iterable[Record]) -> None:
+    def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
         """The records count from now on, in their order."""
         for record in records:
             self.emit(record)
@@ -74,7 +74,7 @@ class Turn:
         self._list_records()
         self._actions.append(Reply(ticket, body))
 
-    def park(self, ask: Ask[Any]) -> Ticket:
+    def park(self, ask: GroupRequest[Any]) -> Ticket:
         """The request waits for a later step. Its ticket is for the group to keep, and to `release` before it is spent."""
         self._parked[ask.ticket] = ask.version
         return ask.ticket

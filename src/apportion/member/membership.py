@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.streams.metadata.model import TaskId
-from apportion.topics import TopicId
+from apportion.topics import IdPartition, TopicId
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -25,13 +25,6 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 Request = ConsumerGroupHeartbeatRequest | JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 Response = ConsumerGroupHeartbeatResponse | JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse
-
-
-class IdPartition(NamedTuple):
-    """One partition, by its topic's id: all that the group protocol knows of it."""
-
-    topic_id: TopicId
-    partition: int
 
 
 Assignment = tuple[IdPartition, ...]

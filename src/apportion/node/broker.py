@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from apportion.deadlines import Deadlines
 from apportion.machine import Arrived, Instant
-from apportion.node.delayed_fetches import Waits
-from apportion.node.flush_gate import Journal
+from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.settings import BrokerSettings
-from apportion.node.topics import Registry
+from apportion.node.topics import TopicService
 
 
 class Address(NamedTuple):
@@ -28,15 +28,15 @@ class Answer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Broker:
+class BrokerContext:
     """The state that data requests read and write; groups live in the coordinators instead."""
 
     settings: BrokerSettings
     address: Address
-    journal: Journal
-    registry: Registry
+    journal: FlushGate
+    registry: TopicService
     partitions: Partitions
-    waits: Waits
+    waits: DelayedFetches
     deadlines: Deadlines
 
     def partition_or_none(self, name: str, index: int) -> Partition | None:
@@ -50,5 +50,5 @@ class Broker:
         return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
 
 
-Handler = Callable[[Broker, Arrived, Instant], Answer | None]
+Handler = Callable[[BrokerContext, Arrived, Instant], Answer | None]
 """Answers a request, or parks it and returns None."""

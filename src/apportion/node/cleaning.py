@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from apportion.deadlines import Deadlines, Key
 from apportion.machine import Instant, Note
-from apportion.node.flush_gate import Journal
+from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
 from apportion.node.topics import OFFSETS_TOPIC
 from apportion.store.compact import Pause, cleaning, is_worth_cleaning
@@ -19,11 +19,11 @@ from apportion.store.log import Log
 CLEANING: Key = ("cleaning",)
 """The deadline of the next step."""
 PAUSE_MS = 10  # between two steps of a few milliseconds each
-AGAIN_MS = 60_000  # how long a disk that has refused is left alone
-TOMBSTONES_STAND_MS = 86_400_000  # Kafka's delete.retention.ms: a reader who is no slower sees every deletion
+RETRY_MS = 60_000  # how long a disk that has refused is left alone
+DELETE_RETENTION_MS = 86_400_000  # Kafka's delete.retention.ms: a reader who is no slower sees every deletion
 
 
-class Job:
+class CleaningJob:
     """One cleaning under way. mark: when that is durable it goes on; 0: it does not wait for the disk."""
 
     __slots__ = ("before_bytes", "log", "mark", "partition", "steps")
@@ -32,7 +32,7 @@ class Job:
         self.partition = partition
         self.log: Log = partition.log
         self.before_bytes = self.log.size_bytes
-        self.steps: Iterator[Pause] = cleaning(self.log, partition.high_watermark, now.wall_ms - TOMBSTONES_STAND_MS)
+        self.steps: Iterator[Pause] = cleaning(self.log, partition.high_watermark, now.wall_ms - DELETE_RETENTION_MS)
         self.mark = 0
 
     @property
@@ -46,10 +46,10 @@ class Cleaner:
 
     __slots__ = ("_damaged", "_deadlines", "_job", "_journal", "_notes", "_waiting")
 
-    def __init__(self, deadlines: Deadlines, journal: Journal) -> None:
+    def __init__(self, deadlines: Deadlines, journal: FlushGate) -> None:
         self._deadlines = deadlines
         self._journal = journal
-        self._job: Job | None = None
+        self._job: CleaningJob | None = None
         self._waiting: dict[Partition, None] = {}  # an ordered set
         self._damaged: dict[Partition, None] = {}  # likewise; they are not tried again
         self._notes: list[Note] = []
@@ -83,7 +83,7 @@ class Cleaner:
             self._notes.append(Note("error", f"{job.name} cannot be cleaned: {error}"))
         except DiskError as error:
             self._waiting[job.partition] = None
-            self._begin_at(now.mono_ms + AGAIN_MS)
+            self._begin_at(now.mono_ms + RETRY_MS)
             self._notes.append(Note("warning", f"{job.name} is not cleaned for now: {error}"))
         else:
             self._after(pause, job, now)
@@ -104,14 +104,14 @@ class Cleaner:
     def broke_off(self, now: Instant) -> None:
         """Arm the turn of those that still wait, though it is not known what became of the step before."""
         if self._job is None and self._waiting:
-            self._begin_at(now.mono_ms + AGAIN_MS)
+            self._begin_at(now.mono_ms + RETRY_MS)
 
     def notes(self) -> list[Note]:
         """What is to be said since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
-    def _after(self, pause: Pause | None, job: Job, now: Instant) -> None:
+    def _after(self, pause: Pause | None, job: CleaningJob, now: Instant) -> None:
         """The step has ended with that pause; None: the cleaning has ended."""
         if pause is None:
             text = f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
@@ -124,13 +124,13 @@ class Cleaner:
         else:
             self._begin_at(now.mono_ms + PAUSE_MS)
 
-    def _next_job_or_none(self, now: Instant) -> Job | None:
+    def _next_job_or_none(self, now: Instant) -> CleaningJob | None:
         """A cleaning of the partition that has waited longest and still wants one."""
         while self._waiting:
             partition = next(iter(self._waiting))
             del self._waiting[partition]
             if is_worth_cleaning(partition.log, partition.high_watermark):
-                return Job(partition, now)
+                return CleaningJob(partition, now)
         return None
 
     def _begin_at(self, at_ms: int) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from apportion.coord.placement import shard_of
-from apportion.coord.records import Append, Record
+from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.deadlines import Key
 from apportion.errors import DecodeError
 from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
-from apportion.node.broker import Broker
-from apportion.node.flush_gate import Held
+from apportion.node.broker import BrokerContext
+from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS
 from apportion.store.disk import Damaged
@@ -22,11 +22,11 @@ from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 
-Say = Callable[[int, Held], None]
+SendReply = Callable[[int, PendingReply], None]
 """Sends an answer when its mark is durable."""
 
 
-def awaited(shard_mark: int, step_mark: int) -> int:
+def required_flush_seq(shard_mark: int, step_mark: int) -> int:
     """An answer waits for all that its shard has appended, whoever caused that: it may tell of any of it.
 
     shard_mark: of all that the shard has appended so far. step_mark: of what the step that answers has; 0: nothing.
@@ -34,7 +34,7 @@ def awaited(shard_mark: int, step_mark: int) -> int:
     return shard_mark
 
 
-class Seat:
+class HostedShard:
     """One shard on its partition. `mark` is when everything that its answers may tell of is durable.
 
     is_whole: False from its start, or that of a step, until what the step is a part of is done; for ever if that broke off.
@@ -51,7 +51,7 @@ class Seat:
         self.is_whole = False
 
 
-class Joint:
+class SplitRequest:
     """A request whose parts, in the order of `tickets`, are with several shards; None stands where an answer is missing."""
 
     __slots__ = ("answers", "asked", "tickets")
@@ -67,12 +67,12 @@ class Coordinators:
 
     __slots__ = ("_broker", "_joints", "_last_part", "_notes", "_say", "_seats", "_stepped")
 
-    def __init__(self, broker: Broker, say: Say) -> None:
+    def __init__(self, broker: BrokerContext, say: SendReply) -> None:
         self._broker = broker
         self._say = say
-        self._seats: dict[int, Seat] = {}
-        self._joints: dict[Ticket, Joint] = {}  # by the tickets of the parts
-        self._stepped: list[Seat] = []  # since the last `confirm`
+        self._seats: dict[int, HostedShard] = {}
+        self._joints: dict[Ticket, SplitRequest] = {}  # by the tickets of the parts
+        self._stepped: list[HostedShard] = []  # since the last `confirm`
         self._last_part = 0
         self._notes: list[Note] = []
 
@@ -87,13 +87,13 @@ class Coordinators:
         else:
             parts = [(self._place(group_id, ask.fresh, now), part) for group_id, part in split.parts(ask.request)]
         if not parts:
-            self._say(self._broker.registry.mark, Held(ask.ticket, split.join([]), ask))
+            self._say(self._broker.registry.mark, PendingReply(ask.ticket, split.join([]), ask))
         elif len(parts) == 1:
             self._step(parts[0][0], ask._replace(request=parts[0][1]), now)
         else:
             self._ask_parts(ask, parts, now)
 
-    def joined(self, held: Held) -> Held | None:
+    def joined(self, held: PendingReply) -> PendingReply | None:
         """Return the answer to the whole request if this is its last part; None while others are missing, or after `forget`."""
         joint = self._joints.get(held.ticket)
         if joint is None:
@@ -102,7 +102,7 @@ class Coordinators:
         answers = [joint.answers[ticket] for ticket in joint.tickets]
         if any(answer is None for answer in answers):
             return None
-        return Held(joint.asked.ticket, SPLITS[type(joint.asked.request)].join(answers), joint.asked)
+        return PendingReply(joint.asked.ticket, SPLITS[type(joint.asked.request)].join(answers), joint.asked)
 
     def abandon(self, ticket: Ticket) -> Arrived | None:
         """Forget a request in parts that has this ticket, or a part with it; return the whole request, or None if there is none."""
@@ -190,43 +190,46 @@ class Coordinators:
         said, self._notes = self._notes, []
         return said
 
-    def _place(self, group_id: str, fresh: bytes, now: Instant) -> Seat:
+    def _place(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
         """The seat of the group's shard, taken now if it was empty."""
         topic = self._broker.registry.offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
         return self._seats.get(index) or self._seated(index, self._broker.partitions.of(topic, index), now)
 
-    def _seated(self, index: int, partition: Partition, now: Instant) -> Seat:
+    def _seated(self, index: int, partition: Partition, now: Instant) -> HostedShard:
         """A new shard that has read its log sits at `index`."""
         shard = Shard(self._broker.settings.group, self._broker.registry.topics)
-        for record in stored(partition):
+        for record in stored_records(partition):
             shard.replay(record[0], offset=record[1])
-        seat = self._seats[index] = Seat(shard, partition)
+        seat = self._seats[index] = HostedShard(shard, partition)
         self._stepped.append(seat)
         seat.mark = max(seat.mark, self._broker.registry.mark)
         self._perform(seat, shard.loaded(now), now)
         return seat
 
-    def _ask_parts(self, ask: Arrived, parts: list[tuple[Seat, Any]], now: Instant) -> None:
+    def _ask_parts(self, ask: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant) -> None:
         tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
         self._last_part -= len(parts)
-        self._joints |= dict.fromkeys(tickets, Joint(ask, tickets))
+        self._joints |= dict.fromkeys(tickets, SplitRequest(ask, tickets))
         for (seat, request), ticket in zip(parts, tickets, strict=True):
             self._step(seat, Arrived(ticket, request, ask.version, ask.caller, ask.fresh), now)
 
-    def _step(self, seat: Seat, event: Any, now: Instant) -> None:
+    def _step(self, seat: HostedShard, event: Any, now: Instant) -> None:
         seat.is_whole = False
         self._stepped.append(seat)
         if type(event) is Arrived:  # not before: a shard that keeps a request is among those that are read again
             seat.parked[event.ticket] = event
         self._perform(seat, seat.shard.step(event, now), now)
 
-    def _perform(self, seat: Seat, actions: list[Any], now: Instant) -> None:
+    def _perform(self, seat: HostedShard, actions: list[Any], now: Instant) -> None:
         """The shard's actions in their order: appends first make every later answer wait for them."""
         step_mark = 0
         for action in actions:
             if type(action) is Reply:
-                self._say(awaited(seat.mark, step_mark), Held(action.ticket, action.body, seat.parked.pop(action.ticket, None)))
+                self._say(
+                    required_flush_seq(seat.mark, step_mark),
+                    PendingReply(action.ticket, action.body, seat.parked.pop(action.ticket, None)),
+                )
             elif type(action) is Append:
                 seat.partition.append_records(
                     [
@@ -240,7 +243,7 @@ class Coordinators:
                 self._notes.append(action)
         self._arm(seat)
 
-    def _arm(self, seat: Seat, from_ms: int = 0) -> None:
+    def _arm(self, seat: HostedShard, from_ms: int = 0) -> None:
         """Have the shard ticked when it wants to be, but not before `from_ms`."""
         wake_ms = seat.shard.wake_at()
         if wake_ms is None:
@@ -249,7 +252,7 @@ class Coordinators:
             self._broker.deadlines.arm(seat.deadline, max(wake_ms, from_ms))
 
 
-def stored(partition: Partition, since: int = 0) -> Iterable[tuple[Record, int]]:
+def stored_records(partition: Partition, since: int = 0) -> Iterable[tuple[CoordinatorRecord, int]]:
     """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out.
 
     since: what stands before this offset is left out; it may be below the log's start, or in a batch that was cleaned.
@@ -264,6 +267,6 @@ def stored(partition: Partition, since: int = 0) -> Iterable[tuple[Record, int]]
                 offset = stood.offset
                 key = None if stood.key is None or offset < since else decode_key(stood.key)
                 if key is not None:
-                    yield Record(key, None if stood.value is None else decode_value(key, stood.value)), offset
+                    yield CoordinatorRecord(key, None if stood.value is None else decode_value(key, stood.value)), offset
     except DecodeError as error:
         raise Damaged(f"{partition.topic.name}-{partition.index}, offset {offset}: {error}") from None

@@ -1,20 +1,18 @@
 """Fetches that wait: each until one of its partitions has grown enough, or its deadline."""
 
 from apportion.machine import Arrived, Ticket
-from apportion.topics import TopicId
-
-Place = tuple[TopicId, int]
+from apportion.topics import IdPartition
 
 
-class Waits:
+class DelayedFetches:
     """Parked requests, by the partitions that could end their wait."""
 
     __slots__ = ("_asked", "_at", "_places", "ripe")
 
     def __init__(self) -> None:
         self._asked: dict[Ticket, Arrived] = {}
-        self._places: dict[Ticket, tuple[Place, ...]] = {}
-        self._at: dict[Place, dict[Ticket, None]] = {}
+        self._places: dict[Ticket, tuple[IdPartition, ...]] = {}
+        self._at: dict[IdPartition, dict[Ticket, None]] = {}
         self.ripe: dict[Ticket, None] = {}
         """The tickets whose partitions have changed since they were looked at last."""
 
@@ -24,14 +22,14 @@ class Waits:
     def __contains__(self, ticket: Ticket) -> bool:
         return ticket in self._asked
 
-    def park(self, asked: Arrived, places: tuple[Place, ...]) -> None:
+    def park(self, asked: Arrived, places: tuple[IdPartition, ...]) -> None:
         """The request waits for a change at any of `places`."""
         self._asked[asked.ticket] = asked
         self._places[asked.ticket] = tuple(dict.fromkeys(places))
         for place in self._places[asked.ticket]:
             self._at.setdefault(place, {})[asked.ticket] = None
 
-    def changed(self, place: Place) -> None:
+    def changed(self, place: IdPartition) -> None:
         """Those who wait at `place` are worth another look."""
         if place in self._at:
             self.ripe.update(self._at[place])

@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 from apportion.deadlines import Key
 from apportion.machine import Instant, Note
-from apportion.node.broker import Broker
+from apportion.node.broker import BrokerContext
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
 
 EXPIRY: Key = ("expiry",)
 """The deadline of the next slice."""
-FIRST_LOOK_MS = 30_000  # after a start, as Kafka's log.initial.task.delay.ms
-SLICE = 1000  # partitions that one step looks at
+INITIAL_DELAY_MS = 30_000  # after a start, as Kafka's log.initial.task.delay.ms
+PARTITIONS_PER_STEP = 1000  # partitions that one step looks at
 PAUSE_MS = 10  # between two slices
 
 
-class Span(NamedTuple):
+class SegmentInfo(NamedTuple):
     """What the rule asks of a segment."""
 
     next_offset: int
@@ -32,7 +32,7 @@ class Span(NamedTuple):
     max_timestamp_ms: int
 
 
-def expired_before(spans: Sequence[Span], rules: TopicRules, now_ms: int, visible_to: int) -> int:
+def expired_before(spans: Sequence[SegmentInfo], rules: TopicRules, now_ms: int, visible_to: int) -> int:
     """Return the offset below which all segments of `spans` have expired at wall clock `now_ms`; 0 if none has.
 
     visible_to: the high watermark; a segment that ends behind it stays. Batches without a timestamp never grow old.
@@ -49,12 +49,12 @@ def expired_before(spans: Sequence[Span], rules: TopicRules, now_ms: int, visibl
     return offset
 
 
-class Expiry:
+class RetentionCheck:
     """The round over all partitions that is under way, or the deadline of the next one."""
 
     __slots__ = ("_broker", "_notes", "_waiting")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._waiting: list[Partition] = []
         self._notes: list[Note] = []
@@ -63,14 +63,14 @@ class Expiry:
         """Begin the first round soon, once there is a topic whose records are deleted: without one there is nothing to wake for."""
         if self._broker.registry.has_retention and EXPIRY not in self._broker.deadlines:
             interval_ms = self._broker.settings.log_retention_check_interval_ms
-            self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(FIRST_LOOK_MS, interval_ms))
+            self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(INITIAL_DELAY_MS, interval_ms))
 
     def take_slice(self, now: Instant) -> list[Partition]:
         """Return the partitions to `look_at` now, of the round that is under way or of a new one, and arm the next slice."""
         broker = self._broker
         if not self._waiting:
             self._waiting = list(reversed(list(broker.partitions)))
-        partitions = [self._waiting.pop() for _ in range(min(SLICE, len(self._waiting)))]
+        partitions = [self._waiting.pop() for _ in range(min(PARTITIONS_PER_STEP, len(self._waiting)))]
         pause_ms = PAUSE_MS if self._waiting else broker.settings.log_retention_check_interval_ms
         broker.deadlines.arm(EXPIRY, now.mono_ms + pause_ms)
         return partitions
@@ -83,7 +83,7 @@ class Expiry:
         rules = registry.rules_of(partition.topic)
         if not rules.is_deleted:
             return
-        spans = [Span(each.next_offset, each.size_bytes, each.max_timestamp_ms) for each in partition.log.segments()]
+        spans = [SegmentInfo(each.next_offset, each.size_bytes, each.max_timestamp_ms) for each in partition.log.segments()]
         offset = expired_before(spans, rules, now.wall_ms, partition.high_watermark)
         if offset <= partition.log.start_offset:
             return

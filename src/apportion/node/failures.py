@@ -6,14 +6,14 @@ The first failure at a place has a line; others of the same place are counted, w
 from apportion.machine import Note
 
 IN_A_ROW_MS = 10_000
-"""Failures no further apart are in a row, whatever went well between them."""
+"""StepFailures no further apart are in a row, whatever went well between them."""
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 10, 1_000
 COUNTED_EACH_MS = 60_000
-MOST = 16
+MAX_PLACES = 16
 """So many places are told apart."""
 
 
-class Failures:
+class StepFailures:
     """The failures of late. pause_ms: how long what failed is to be left alone; 0 after the first of a row."""
 
     __slots__ = ("_again", "_last_ms", "_latest", "pause_ms")
@@ -29,8 +29,8 @@ class Failures:
         is_first = self._last_ms is None or now_ms - self._last_ms > IN_A_ROW_MS
         self.pause_ms = 0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         self._last_ms = now_ms
-        place, why = _place(error), f"{type(error).__name__}: {error}"
-        if place not in self._again and len(self._again) >= MOST:
+        place, why = _raised_at(error), f"{type(error).__name__}: {error}"
+        if place not in self._again and len(self._again) >= MAX_PLACES:
             place = "other places"
         if place not in self._again:
             self._again[place] = 0
@@ -55,7 +55,7 @@ class Failures:
         return bool(self._again)
 
 
-def _place(error: Exception) -> str:
+def _raised_at(error: Exception) -> str:
     """Return the file and line where the error was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

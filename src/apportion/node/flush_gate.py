@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, Protocol
 from apportion.machine import Arrived, Flush, Ticket
 
 
-def may_leave(mark: int, durable: int) -> bool:
+def may_send(mark: int, durable: int) -> bool:
     """An answer may be seen once all that it tells of is on the disk."""
     return mark <= durable
 
 
-class Writer(Protocol):
+class FlushedFiles(Protocol):
     """Something with files of its own: a partition, the catalog."""
 
     def unsynced_paths(self) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ class Writer(Protocol):
         ...
 
 
-class Held(NamedTuple):
+class PendingReply(NamedTuple):
     """An answer that may not be seen yet, with the request it answers: a failed flush turns it into a refusal."""
 
     ticket: Ticket
@@ -39,7 +39,7 @@ class Held(NamedTuple):
     asked: Arrived | None
 
 
-class Journal:
+class FlushGate:
     """Marks count the flushes: whatever is written now belongs to `open_mark` and is durable once `durable` reaches it."""
 
     __slots__ = ("_dirty", "_flushing", "_held", "_savepoints", "_unshown", "durable", "is_collecting", "is_failing", "open_mark")
@@ -49,13 +49,13 @@ class Journal:
         self.open_mark = 1
         self.is_failing = False  # the last flush that ended was refused
         self.is_collecting = False  # writers are asked for their paths; so until the flush is `told`, for ever if that broke off
-        self._dirty: dict[Writer, None] = {}
-        self._flushing: dict[Writer, None] = {}
-        self._unshown: dict[Writer, None] = {}  # durable, but not `shown` yet
-        self._held: dict[int, list[Held]] = {}
-        self._savepoints: dict[Writer, Any] = {}  # of those that were written since `release_savepoints`
+        self._dirty: dict[FlushedFiles, None] = {}
+        self._flushing: dict[FlushedFiles, None] = {}
+        self._unshown: dict[FlushedFiles, None] = {}  # durable, but not `shown` yet
+        self._held: dict[int, list[PendingReply]] = {}
+        self._savepoints: dict[FlushedFiles, Any] = {}  # of those that were written since `release_savepoints`
 
-    def begin_write(self, writer: Writer) -> None:
+    def begin_write(self, writer: FlushedFiles) -> None:
         """Remember where `writer` is before it changes its files: if what is being done breaks off, it goes back there."""
         if writer not in self._savepoints:
             self._savepoints[writer] = writer.savepoint()
@@ -64,17 +64,17 @@ class Journal:
         """Keep what was done until now, whatever comes after."""
         self._savepoints.clear()
 
-    def take_savepoints(self) -> dict[Writer, Any]:
+    def take_savepoints(self) -> dict[FlushedFiles, Any]:
         """Return the savepoints of all that were written since the last `release_savepoints`, and release them."""
         savepoints, self._savepoints = self._savepoints, {}
         return savepoints
 
-    def wrote(self, writer: Writer) -> int:
+    def wrote(self, writer: FlushedFiles) -> int:
         """The mark at which what `writer` has just written will be durable."""
         self._dirty[writer] = None
         return self.open_mark
 
-    def hold(self, mark: int, held: Held) -> None:
+    def hold(self, mark: int, held: PendingReply) -> None:
         """The answer waits until `mark` is durable."""
         self._held.setdefault(mark, []).append(held)
 
@@ -98,7 +98,7 @@ class Journal:
         """Note that the flush is on its way to the disk."""
         self.is_collecting = False
 
-    def flushed(self, mark: int) -> tuple[list[Writer], list[Held]]:
+    def flushed(self, mark: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
         """The writers whose writes are durable now, which are to be `settled`, and the answers that waited for it, in order."""
         assert self._flushing and mark == self.open_mark - 1, f"Flushed({mark}) answers no Flush"
         settled, self._flushing = list(self._flushing), {}
@@ -107,11 +107,11 @@ class Journal:
         self.is_failing = False
         return settled, self._held.pop(mark, [])
 
-    def shown(self, writer: Writer) -> None:
+    def shown(self, writer: FlushedFiles) -> None:
         """Note that readers see what `writer` had in the last flush."""
         self._unshown.pop(writer, None)
 
-    def failed(self) -> tuple[list[Writer], list[Held]]:
+    def failed(self) -> tuple[list[FlushedFiles], list[PendingReply]]:
         """The writers that hold anything not durable, and every answer that waited; both are forgotten here."""
         lost = list(self._flushing | self._dirty)
         self._flushing, self._dirty = {}, {}
@@ -122,7 +122,7 @@ class Journal:
         self.open_mark += 1
         return lost, answers
 
-    def forget(self, writer: Writer) -> None:
+    def forget(self, writer: FlushedFiles) -> None:
         """`writer` is gone with its files and is not flushed again."""
         self._dirty.pop(writer, None)
         self._unshown.pop(writer, None)

@@ -2,7 +2,8 @@
 
 A batch is judged by its header and by what its records say of themselves: their times, and whether they have keys. No record is
 made of it, and one that is stored in another compression is packed anew as a whole. Since everybody waits for that, one request
-may have so much looked into and no more (`Allowance`). A batch that is too large for it is refused where its topic asks for keys,
+may have so much looked into and no more (`ValidationBudget`). A batch that is too large for it is refused where its topic asks for
+keys,
 for young records or for another compression; elsewhere its header is believed.
 Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows no log and no producer state.
 """
@@ -25,17 +26,17 @@ from apportion.wire.batch import (
 from apportion.wire.compression import GZIP, NONE, Swollen, decompress
 from apportion.wire.scan import Scan, scan_records
 
-MOST_RECORDS = 1_000_000
-MOST_BYTES = 1 << 25
-MOST_NAMED = 10_000
-GZIP_COSTS = 8
+MAX_RECORDS = 1_000_000
+MAX_BYTES = 1 << 25
+MAX_REPORTED = 10_000
+GZIP_COST = 8
 """What packing a byte as gzip costs where any other look at it is 1: some data take it a second for 5 MB."""
 NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = 2**63 - 1
 """The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the future."""
 NO_TIMESTAMP = -1
 
 
-class Allowance:
+class ValidationBudget:
     """How much of one request may still be looked into.
 
     records: to be looked at, in batches of any kind. size_bytes: to be decompressed, or compressed anew; GZIP_COSTS times as many
@@ -45,9 +46,9 @@ class Allowance:
     __slots__ = ("named", "records", "size_bytes")
 
     def __init__(self) -> None:
-        self.records = MOST_RECORDS
-        self.size_bytes = MOST_BYTES
-        self.named = MOST_NAMED
+        self.records = MAX_RECORDS
+        self.size_bytes = MAX_BYTES
+        self.named = MAX_REPORTED
 
     def take(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
         """Return the records of a batch, decompressed. codec: of the compression that they are to be packed in anew, if any.
@@ -55,23 +56,23 @@ class Allowance:
         Errors: TooMuch beyond what may be looked into, INVALID_RECORD. Either may have cost all that was left, so nothing is left.
         """
         if header.count > self.records:
-            raise TooMuch(f"{header.count} records", is_alone=header.count > MOST_RECORDS)
-        body, costs = view[HEADER_BYTES:], GZIP_COSTS if codec == GZIP else 0 if header.compression == NONE and codec is None else 1
+            raise BudgetExceeded(f"{header.count} records", is_alone=header.count > MAX_RECORDS)
+        body, costs = view[HEADER_BYTES:], GZIP_COST if codec == GZIP else 0 if header.compression == NONE and codec is None else 1
         most = self.size_bytes // costs if costs else len(body)
         try:
             plain = decompress(header.compression, body, most)
         except DecodeError as error:
-            is_alone = self.size_bytes == MOST_BYTES
+            is_alone = self.size_bytes == MAX_BYTES
             self.size_bytes = 0
             if isinstance(error, Swollen):
-                raise TooMuch(f"more than {most} bytes", is_alone=is_alone) from None
+                raise BudgetExceeded(f"more than {most} bytes", is_alone=is_alone) from None
             raise Refused(Code.INVALID_RECORD, str(error)) from None
         self.records -= header.count
         self.size_bytes -= costs * len(plain)
         return plain
 
 
-class TooMuch(Refused):
+class BudgetExceeded(Refused):
     """A batch that there is no time to look into. Producers split what is too large alone, and send again what came with others."""
 
     def __init__(self, what: str, *, is_alone: bool) -> None:
@@ -80,7 +81,7 @@ class TooMuch(Refused):
         super().__init__(code, f"a batch of {what}, which this topic's settings ask to look into{beside}")
 
 
-class RecordFault(NamedTuple):
+class RecordError(NamedTuple):
     """Why one record, by its place in the batch, was refused."""
 
     batch_index: int
@@ -90,19 +91,21 @@ class RecordFault(NamedTuple):
 class RecordsRefused(Refused):
     """A batch that was refused for the sake of single records, each of which is told."""
 
-    def __init__(self, code: Code, why: str, faults: Sequence[RecordFault]) -> None:
+    def __init__(self, code: Code, why: str, faults: Sequence[RecordError]) -> None:
         super().__init__(code, why)
         self.faults = tuple(faults)
 
 
-class Admitted(NamedTuple):
+class ValidatedBatch(NamedTuple):
     """A batch in the form in which it goes to the log, and its header."""
 
     batch: bytearray
     header: BatchHeader
 
 
-def admit(view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, allowance: Allowance) -> Admitted:
+def validate_batch(
+    view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, allowance: ValidationBudget
+) -> ValidatedBatch:
     """Return the checked batch `view` as a topic of these rules stores it at wall clock `now_ms`.
 
     Errors: INVALID_TIMESTAMP and INVALID_RECORD with the records that are at fault; TooMuch for a batch that would have to be
@@ -111,53 +114,53 @@ def admit(view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: i
     """
     if rules.is_append_time and header.timestamp_type == 1:
         faults = [
-            RecordFault(index, "only the broker gives the time of the append") for index in range(header.count)[: allowance.named]
+            RecordError(index, "only the broker gives the time of the append") for index in range(header.count)[: allowance.named]
         ]
         allowance.named -= len(faults)
         raise RecordsRefused(Code.INVALID_TIMESTAMP, "a producer sends its own time, not that of the append", faults)
     codec = None if rules.codec == header.compression else rules.codec
     max_timestamp_ms = header.max_timestamp_ms
     batch = bytearray(view)
-    if codec is not None or _may_be_at_fault(rules):
+    if codec is not None or _checks_records(rules):
         try:
             plain = allowance.take(view, header, codec)
-        except TooMuch:
-            if codec is not None or _must_be_looked_into(rules):
+        except BudgetExceeded:
+            if codec is not None or _needs_every_record(rules):
                 raise
             if not _is_timely(header.max_timestamp_ms, rules, now_ms):
                 raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future") from None
         else:
-            scan = _scanned(plain, header)
+            scan = _scan(plain, header)
             _check_records(scan, rules, now_ms, allowance)
             max_timestamp_ms = int(scan.timestamps_ms.max())
             if codec is not None:
                 batch = recompress(header, plain, codec)
     _check_size(batch, rules)
     if rules.is_append_time:
-        return Admitted(batch, stamp_append_time(batch, now_ms))
+        return ValidatedBatch(batch, stamp_append_time(batch, now_ms))
     if header.timestamp_type == 1 or max_timestamp_ms != header.max_timestamp_ms:  # Kafka takes both, and drops what is wrong
-        return Admitted(batch, stamp_create_time(batch, max_timestamp_ms))
-    return Admitted(batch, header if codec is None else read_header(batch))
+        return ValidatedBatch(batch, stamp_create_time(batch, max_timestamp_ms))
+    return ValidatedBatch(batch, header if codec is None else read_header(batch))
 
 
-def _must_be_looked_into(rules: TopicRules) -> bool:
+def _needs_every_record(rules: TopicRules) -> bool:
     """Whether the header of a batch cannot say what the topic asks for: a key in each record, and none that is too old."""
     return rules.is_compacted or (not rules.is_append_time and rules.before_max_ms < NEVER_TOO_OLD_MS)
 
 
-def _may_be_at_fault(rules: TopicRules) -> bool:
+def _checks_records(rules: TopicRules) -> bool:
     """Whether the topic asks for anything that a single record may not have."""
-    return _must_be_looked_into(rules) or (not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS)
+    return _needs_every_record(rules) or (not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS)
 
 
-def _scanned(plain: bytes, header: BatchHeader) -> Scan:
+def _scan(plain: bytes, header: BatchHeader) -> Scan:
     try:
         return scan_records(plain, header)
     except DecodeError as error:
         raise Refused(Code.INVALID_RECORD, str(error)) from None
 
 
-def _check_records(scan: Scan, rules: TopicRules, now_ms: int, allowance: Allowance) -> None:
+def _check_records(scan: Scan, rules: TopicRules, now_ms: int, allowance: ValidationBudget) -> None:
     """Refuse a batch with records that have no key where they need one, or a timestamp out of bounds; name them."""
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
@@ -167,7 +170,7 @@ def _check_records(scan: Scan, rules: TopicRules, now_ms: int, allowance: Allowa
     if not (keyless | outside).any():
         return
     faults = [
-        RecordFault(
+        RecordError(
             index,
             "a record of a compacted topic has a key"
             if keyless[index]

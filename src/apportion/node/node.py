@@ -7,14 +7,14 @@ It refuses to know sockets, clocks and threads.
 A step is a row of acts: one request, one answer that was held, one deadline, one waiting fetch, one shard that hears of topics or
 who is gone. An act is done wholly, or it breaks off and `give_up` undoes it: **what fails leaves no trace that later steps could
 stumble over**.
-- What it wrote is cut away. Who writes says so before (`Journal.begin_write`), so it is known how far to go back, and the writer is
-  read again from its files. Every shard that had a part in it is read again from its log.
+- What it wrote is cut away. Writers take a savepoint first (`FlushGate.begin_write`) and are read again from their files. Every
+  shard that had a part in it is read again from its log.
 - What it answered is taken back. The request that it was for has failed. The others whom it answered, and those that a shard which
   is read again had parked, are told once to ask again (COORDINATOR_NOT_AVAILABLE). Nobody waits for anything after that: not in
-  `Waits`, not among the parts of a split request, not with a deadline.
-- The acts before it stand. Those behind it are not lost: they are in `_todo`, in `Waits.ripe` or among the deadlines until they are
-  begun, and the deadline AGAIN has them done: at once, and after a pause where failures come in a row. What fails whenever it is
-  tried is tried once a second, and keeps neither the flush nor anybody else waiting.
+  `DelayedFetches`, not among the parts of a split request, not with a deadline.
+- The acts before it stand. Those behind it are not lost: they are in `_todo`, in `DelayedFetches.ripe` or among the deadlines, and
+  the deadline RETRY has them done: at once, and after a pause where failures come in a row. What fails whenever it is tried is
+  tried once a second, and keeps neither the flush nor anybody else waiting.
 - What an act may change beside that, it may change in one place that cannot break off, or do twice without harm.
 If the flush was being put together, it is unknown what the next one would cover, so it counts as refused by the disk. Where the
 undoing itself breaks off, nothing is known any more, and the broker ends.
@@ -29,21 +29,21 @@ from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code
 from apportion.machine import Arrived, Flushed, FlushFailed, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node import flush_gate
-from apportion.node.broker import Address, Broker, Handler
+from apportion.node.broker import Address, BrokerContext, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
-from apportion.node.delayed_fetches import Waits
-from apportion.node.expiry import EXPIRY, Expiry
-from apportion.node.failures import COUNTED_EACH_MS, Failures
-from apportion.node.flush_gate import Held, Journal, Writer
+from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.expiry import EXPIRY, RetentionCheck
+from apportion.node.failures import COUNTED_EACH_MS, StepFailures
+from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers import admin, cluster, configs, delete_records, fetch, offsets, produce, producer_ids
 from apportion.node.partitions import Partition, Partitions
-from apportion.node.refusals import refusal
+from apportion.node.refusals import error_response
 from apportion.node.settings import BrokerSettings
-from apportion.node.topics import OFFSETS_TOPIC, Registry
+from apportion.node.topics import OFFSETS_TOPIC, TopicService
 from apportion.store.catalog import Catalog
 from apportion.store.disk import Damaged, Disk, DiskError
-from apportion.topics import Topic, Topics
+from apportion.topics import IdPartition, Topic, Topics
 
 HANDLERS: dict[type, Handler] = {
     request: handler
@@ -54,14 +54,14 @@ HANDLERS: dict[type, Handler] = {
 
 FLUSH: Key = ("flush",)  # the deadline that the next flush waits for, if one is armed
 PRODUCERS: Key = ("producers",)  # that at which producers that have fallen silent are looked for
-AGAIN: Key = ("again",)  # that of what a step that broke off has left to do
-TELL: Key = ("tell",)  # that of the shards that have still to hear of topics, because one of them broke off
+RETRY: Key = ("again",)  # that of what a step that broke off has left to do
+TOPICS_CHANGED: Key = ("tell",)  # that of the shards that have still to hear of topics, because one of them broke off
 FAILURES: Key = ("failures",)  # that at which failures are told that were only counted
-FLUSH_AGAIN_MS = 1_000  # how long a disk that has refused twice in a row is left alone
-PRODUCERS_LOOKED_AT_MS = 600_000  # how often producers that have fallen silent are looked for
+FLUSH_RETRY_MS = 1_000  # how long a disk that has refused twice in a row is left alone
+PRODUCER_EXPIRY_CHECK_MS = 600_000  # how often producers that have fallen silent are looked for
 
 
-class Act(NamedTuple):
+class UnitOfWork(NamedTuple):
     """A part of a step, done wholly or not at all. subject: the request that has failed if it is not done."""
 
     subject: Arrived | None
@@ -78,22 +78,24 @@ class Node:
     )
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
-        writes, waits = Journal(), Waits()
+        writes, waits = FlushGate(), DelayedFetches()
         catalog = Catalog.open(disk)
         partitions = Partitions(disk, lambda topic: registry.rules_of(topic).layout, writes)
-        registry = Registry(catalog, settings, writes, partitions, waits)
+        registry = TopicService(catalog, settings, writes, partitions, waits)
         deadlines = Deadlines()
-        self._broker = Broker(settings, address, writes, registry, partitions=partitions, waits=waits, deadlines=deadlines)
+        self._broker = BrokerContext(settings, address, writes, registry, partitions=partitions, waits=waits, deadlines=deadlines)
         self._cleaner = Cleaner(self._broker.deadlines, writes)
-        self._expiry = Expiry(self._broker)
+        self._expiry = RetentionCheck(self._broker)
         self._coordinators = Coordinators(self._broker, self._say)
-        self._failures = Failures()
+        self._failures = StepFailures()
         self._told = catalog.topics
         self._is_telling = False
         self._out: list[Any] = []
-        self._todo: deque[Act] = deque()  # what events have left to do; empty but while a step goes on, or after one broke off
+        self._todo: deque[UnitOfWork] = (
+            deque()
+        )  # what events have left to do; empty but while a step goes on, or after one broke off
         self._subject: Arrived | None = None  # the request that the act under way is for
-        self._said: list[Held] = []  # what the act under way has answered
+        self._said: list[PendingReply] = []  # what the act under way has answered
         self._is_cutting = False  # something is being cut back to what is known to be right
 
     def start(self, now: Instant, fresh: bytes) -> list[Any]:
@@ -122,19 +124,19 @@ class Node:
         """See Machine."""
         todo = self._todo
         if type(event) is Arrived:
-            todo.append(Act(event, self._arrived, event))
+            todo.append(UnitOfWork(event, self._arrived, event))
         elif type(event) is Flushed:
             self._flushed(event.mark)
         elif type(event) is FlushFailed:
-            todo.appendleft(Act(None, self._flush_failed, event))
+            todo.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
-            todo.append(Act(None, self._gone, event))
-            todo += (Act(None, self._coordinators.gone, (index, event)) for index in self._coordinators.indexes())
+            todo.append(UnitOfWork(None, self._gone, event))
+            todo += (UnitOfWork(None, self._coordinators.gone, (index, event)) for index in self._coordinators.indexes())
         self._do_all(now)
         if type(event) is Tick:
             waits = self._broker.waits
             for key in self._broker.deadlines.take_due(now.mono_ms):
-                self._do(Act(waits.asked_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
+                self._do(UnitOfWork(waits.asked_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
                 self._do_all(now)
         return self._settled(now)
 
@@ -179,8 +181,8 @@ class Node:
         self._coordinators.broke_off(now.mono_ms + self._failures.pause_ms)
         self._look_out(now)
         if self._broker.registry.topics is not self._told:
-            self._broker.deadlines.arm(TELL, now.mono_ms + max(1, self._failures.pause_ms))
-        self._broker.deadlines.arm(AGAIN, now.mono_ms + (0 if is_telling else self._failures.pause_ms))
+            self._broker.deadlines.arm(TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms))
+        self._broker.deadlines.arm(RETRY, now.mono_ms + (0 if is_telling else self._failures.pause_ms))
         self._confirm()
         return self._taken()
 
@@ -196,7 +198,7 @@ class Node:
         for partition, savepoint in savepoints.items():
             if type(partition) is Partition and broker.registry.topics.with_id(partition.topic.id) is not None:
                 partition.roll_back(savepoint)
-                broker.waits.changed((partition.topic.id, partition.index))
+                broker.waits.changed(IdPartition(partition.topic.id, partition.index))
         for partition in self._coordinators.broken():
             parked += self._coordinators.reload(partition, now)
         self._is_cutting = False
@@ -209,12 +211,12 @@ class Node:
             return  # another part was first
         asked = whole or asked
         self._stop_waiting(asked.ticket)
-        self._out.append(Reply(asked.ticket, refusal(asked, code)))
+        self._out.append(Reply(asked.ticket, error_response(asked, code)))
 
     def _look_out(self, now: Instant) -> None:
         """Arm the deadlines of what is done every now and then, where they are not armed."""
         if PRODUCERS not in self._broker.deadlines:
-            self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCERS_LOOKED_AT_MS)
+            self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
         self._expiry.look_out(now)
         if self._failures and FAILURES not in self._broker.deadlines:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
@@ -224,7 +226,7 @@ class Node:
         while self._todo:
             self._do(self._todo.popleft(), now)
 
-    def _do(self, act: Act, now: Instant) -> None:
+    def _do(self, act: UnitOfWork, now: Instant) -> None:
         self._subject = act.subject
         act.do(act.argument, now)
         self._confirm()
@@ -248,7 +250,7 @@ class Node:
             return
         answer = handler(self._broker, event, now)
         if answer is not None:
-            self._say(max(answer.mark, self._broker.registry.mark), Held(event.ticket, answer.body, event))
+            self._say(max(answer.mark, self._broker.registry.mark), PendingReply(event.ticket, answer.body, event))
 
     def _sweep(self) -> None:
         """There are no logs of topics that never came to be; they are kept once more where the catalog has lost its end."""
@@ -261,15 +263,15 @@ class Node:
         else:
             partitions.sweep(registry.topics)
 
-    def _say(self, mark: int, held: Held) -> None:
+    def _say(self, mark: int, held: PendingReply) -> None:
         """The answer goes out when `mark` is durable."""
         self._said.append(held)
-        if flush_gate.may_leave(mark, self._broker.journal.durable):
+        if flush_gate.may_send(mark, self._broker.journal.durable):
             self._send(held)
         else:
             self._broker.journal.hold(mark, held)
 
-    def _send(self, held: Held) -> None:
+    def _send(self, held: PendingReply) -> None:
         if held.ticket < 0:  # a part of a request over several groups
             whole = self._coordinators.joined(held)
             if whole is not None:
@@ -283,14 +285,14 @@ class Node:
         """The step's actions, after everybody was told what changed."""
         broker = self._broker
         topics = broker.registry.topics
-        if topics is not self._told and TELL not in broker.deadlines:
-            self._todo += (Act(None, self._tell, index) for index in self._coordinators.untold(topics))
+        if topics is not self._told and TOPICS_CHANGED not in broker.deadlines:
+            self._todo += (UnitOfWork(None, self._tell, index) for index in self._coordinators.untold(topics))
             self._do_all(now)
             self._expiry.look_out(now)
             self._told = topics
         while broker.waits.ripe:
             ticket = next(iter(broker.waits.ripe))
-            self._do(Act(broker.waits.asked_or_none(ticket), self._look_again, ticket), now)
+            self._do(UnitOfWork(broker.waits.asked_or_none(ticket), self._look_again, ticket), now)
         self._out += self._coordinators.notes()
         self._out += self._cleaner.notes() + self._expiry.notes()
         if FLUSH not in broker.deadlines and (flush := broker.journal.flush_or_none()) is not None:
@@ -307,12 +309,12 @@ class Node:
         """The fetch, whose partitions have changed, is answered if it has enough now."""
         self._broker.waits.ripe.pop(ticket)
         asked = self._broker.waits.asked_or_none(ticket)
-        if asked is not None and (haul := fetch.Haul(self._broker, asked)).is_enough:
+        if asked is not None and (haul := fetch.FetchResult(self._broker, asked)).is_enough:
             self._answer_fetch(asked, haul)
 
-    def _answer_fetch(self, asked: Arrived, haul: fetch.Haul) -> None:
+    def _answer_fetch(self, asked: Arrived, haul: fetch.FetchResult) -> None:
         self._stop_waiting(asked.ticket)
-        self._say(self._broker.registry.mark, Held(asked.ticket, haul.response, asked))
+        self._say(self._broker.registry.mark, PendingReply(asked.ticket, haul.response, asked))
 
     def _stop_waiting(self, ticket: Ticket) -> None:
         """The fetch is parked no more, if it was."""
@@ -325,16 +327,16 @@ class Node:
         if key[0] == "shard":
             self._coordinators.tick(key[1], now)
         elif key[0] == "fetch" and self._subject is not None:
-            self._answer_fetch(self._subject, fetch.Haul(broker, self._subject))
+            self._answer_fetch(self._subject, fetch.FetchResult(broker, self._subject))
         elif key == CLEANING:
             self._cleaner.go_on(now)
         elif key == EXPIRY:
-            self._todo += (Act(None, self._expiry.look_at, partition) for partition in self._expiry.take_slice(now))
+            self._todo += (UnitOfWork(None, self._expiry.look_at, partition) for partition in self._expiry.take_slice(now))
         elif key == FAILURES:
             self._out += self._failures.counted()
             self._look_out(now)
         elif key == PRODUCERS:
-            broker.deadlines.arm(key, now.mono_ms + PRODUCERS_LOOKED_AT_MS)
+            broker.deadlines.arm(key, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
             before_ms = now.wall_ms - broker.settings.producer_id_expiration_ms
             for partition in broker.partitions:
                 partition.producers.forget_before(before_ms)
@@ -346,20 +348,20 @@ class Node:
     def _flushed(self, mark: int) -> None:
         """What was written will be visible, and the answers that waited for it leave after that."""
         settled, answers = self._broker.journal.flushed(mark)
-        self._todo += (Act(None, self._show, writer) for writer in settled)
-        self._todo.append(Act(None, self._cleaner.flushed, mark))
-        self._todo += (Act(held.asked, self._leave, held) for held in answers)
+        self._todo += (UnitOfWork(None, self._show, writer) for writer in settled)
+        self._todo.append(UnitOfWork(None, self._cleaner.flushed, mark))
+        self._todo += (UnitOfWork(held.asked, self._leave, held) for held in answers)
 
-    def _show(self, writer: Writer, now: Instant) -> None:
+    def _show(self, writer: FlushedFiles, now: Instant) -> None:
         """Make visible what was written before the flush; if that breaks off, the next one does it."""
         self._broker.journal.begin_write(writer)
         writer.settled()
         if type(writer) is Partition:
-            self._broker.waits.changed((writer.topic.id, writer.index))
+            self._broker.waits.changed(IdPartition(writer.topic.id, writer.index))
             self._cleaner.look_at(writer, now)
         self._broker.journal.shown(writer)
 
-    def _leave(self, held: Held, now: Instant) -> None:
+    def _leave(self, held: PendingReply, now: Instant) -> None:
         """Send the answer: what it tells of is on the disk."""
         self._send(held)
 
@@ -368,11 +370,11 @@ class Node:
         self._is_cutting = True
         self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
         if self._broker.journal.is_failing:
-            self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_AGAIN_MS)
+            self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)
         self._cleaner.flush_failed()
         lost, answers = self._broker.journal.failed()
         for held in answers:
-            self._send(held if held.asked is None else held._replace(body=refusal(held.asked, Code.KAFKA_STORAGE_ERROR)))
+            self._send(held if held.asked is None else held._replace(body=error_response(held.asked, Code.KAFKA_STORAGE_ERROR)))
         if self._broker.registry in lost:
             self._forget_topics(self._broker.registry.cut_back())
         for writer in lost:
@@ -389,10 +391,10 @@ class Node:
 
     def _cut_back(self, partition: Partition, now: Instant) -> None:
         partition.cut_back()
-        self._broker.waits.changed((partition.topic.id, partition.index))
+        self._broker.waits.changed(IdPartition(partition.topic.id, partition.index))
         if partition.topic.name == OFFSETS_TOPIC:
             self._refuse(self._coordinators.reload(partition, now), Code.COORDINATOR_NOT_AVAILABLE)
 
     def _refuse(self, parked: list[Arrived], code: Code) -> None:
         for asked in parked:
-            self._send(Held(asked.ticket, refusal(asked, code), asked))
+            self._send(PendingReply(asked.ticket, error_response(asked, code), asked))

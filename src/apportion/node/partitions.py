@@ -5,8 +5,8 @@ from contextlib import suppress
 from re import fullmatch
 
 from apportion.errors import Code, Refused
-from apportion.node.flush_gate import Journal
-from apportion.node.producers import Producers
+from apportion.node.flush_gate import FlushGate
+from apportion.node.producers import ProducerStates
 from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, TopicId, Topics
@@ -33,12 +33,12 @@ class Partition:
         "topic",
     )
 
-    def __init__(self, topic: Topic, index: int, log: Log, journal: Journal) -> None:
+    def __init__(self, topic: Topic, index: int, log: Log, journal: FlushGate) -> None:
         self.topic = topic
         self.index = index
         self.log = log
         self.journal = journal
-        self.producers = Producers()
+        self.producers = ProducerStates()
         self.mark = 0  # when this is durable, everything appended is
         self.start_offset = self._flushing_from = log.start_offset
         self.high_watermark = self._flushing_to = log.next_offset
@@ -131,9 +131,9 @@ class Partition:
         self.producers = self._stored_producers()
         self.producers.forget_before(since_ms)
 
-    def _stored_producers(self) -> Producers:
+    def _stored_producers(self) -> ProducerStates:
         """The producers of the batches in the log. Deleted batches that are still there count: they may be sent again."""
-        found = Producers()
+        found = ProducerStates()
         for view in self.log.batches(0):
             if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
                 header = read_header(view)
@@ -144,7 +144,7 @@ class Partition:
 class Partitions:
     """The partitions that are open, by topic id and index. `layout` gives the settings of a topic's logs."""
 
-    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], journal: Journal) -> None:
+    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], journal: FlushGate) -> None:
         self._disk = disk
         self._layout = layout
         self._journal = journal

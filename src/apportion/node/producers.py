@@ -9,11 +9,11 @@ from typing import NamedTuple
 from apportion.errors import Code, Refused
 from apportion.wire.batch import BatchHeader
 
-KEPT_BATCHES = 5  # as many requests as an idempotent producer may have in flight
+BATCHES_PER_PRODUCER = 5  # as many requests as an idempotent producer may have in flight
 SEQUENCES = 1 << 31  # a sequence number is a positive int32; after the last one comes 0
 
 
-class Kept(NamedTuple):
+class StoredBatch(NamedTuple):
     """One batch that was stored, by its sequence numbers, and where it went."""
 
     first_sequence: int
@@ -22,29 +22,29 @@ class Kept(NamedTuple):
     timestamp_ms: int
 
 
-class Producer:
+class ProducerState:
     """The newest batches of one producer id in one epoch."""
 
     __slots__ = ("epoch", "kept", "seen_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.kept: deque[Kept] = deque(maxlen=KEPT_BATCHES)
+        self.kept: deque[StoredBatch] = deque(maxlen=BATCHES_PER_PRODUCER)
         self.seen_ms = 0  # wall clock of the last append
 
 
-class Producers:
+class ProducerStates:
     """The producers that a partition remembers."""
 
     __slots__ = ("_by_id",)
 
     def __init__(self) -> None:
-        self._by_id: dict[int, Producer] = {}
+        self._by_id: dict[int, ProducerState] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def repeated(self, header: BatchHeader) -> Kept | None:
+    def repeated(self, header: BatchHeader) -> StoredBatch | None:
         """The stored batch that this one repeats; None if it is the next one and may be appended.
 
         Errors: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or for a repeat that is too old
@@ -80,11 +80,11 @@ class Producers:
             return
         known = self._by_id.get(header.producer_id)
         if known is None or known.epoch != header.producer_epoch:
-            known = self._by_id[header.producer_id] = Producer(header.producer_epoch)
-        known.kept.append(Kept(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
+            known = self._by_id[header.producer_id] = ProducerState(header.producer_epoch)
+        known.kept.append(StoredBatch(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
         known.seen_ms = now_ms
 
-    def roll_back(self, next_offset: int, stored: "Producers") -> None:
+    def roll_back(self, next_offset: int, stored: "ProducerStates") -> None:
         """Forget the batches from `next_offset` on, which were cut away.
 
         stored: the producers of the batches that are left in the log. Producers without a batch that was cut away stay as they
@@ -99,7 +99,7 @@ class Producers:
                 before.seen_ms = known.seen_ms
                 self._by_id[producer_id] = before
             elif left:
-                known.kept = deque(left, KEPT_BATCHES)
+                known.kept = deque(left, BATCHES_PER_PRODUCER)
             else:
                 del self._by_id[producer_id]
 

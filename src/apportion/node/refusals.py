@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.refusals import REFUSALS
-from apportion.coord.turn import Ask
+from apportion.coord.refusals import GROUP_ERROR_RESPONSES
+from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.wire.messages import (
@@ -24,24 +24,24 @@ from apportion.wire.messages import (
     produce,
 )
 
-Shape = Callable[[Any, int, Code], Any]
+ErrorResponse = Callable[[Any, int, Code], Any]
 """(request, version, code) -> the response that says nothing but that code."""
 
 
-def refusal(asked: Arrived, code: Code) -> Any:
-    """The response to `asked` in which everything failed with `code`; None where no response is expected.
+def error_response(arrived: Arrived, code: Code) -> Any:
+    """The response to `arrived` in which everything failed with `code`; None where no response is expected.
 
     A group's request, or the search for its coordinator, has COORDINATOR_NOT_AVAILABLE for KAFKA_STORAGE_ERROR, which members do
     not understand: they would give up for good.
     """
-    kind = type(asked.request)
-    is_of_a_group = kind in REFUSALS or kind is find_coordinator.FindCoordinatorRequest
+    kind = type(arrived.request)
+    is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
-    if kind in REFUSALS:
-        ask = Ask(asked.ticket, asked.request, asked.version, asked.caller, asked.fresh)
-        return REFUSALS[kind](ask, Refused(code))
-    return SHAPES[kind](asked.request, asked.version, code)
+    if kind in GROUP_ERROR_RESPONSES:
+        request = GroupRequest(arrived.ticket, arrived.request, arrived.version, arrived.caller, arrived.fresh)
+        return GROUP_ERROR_RESPONSES[kind](request, Refused(code))
+    return ERROR_RESPONSES[kind](arrived.request, arrived.version, code)
 
 
 def _produce(request: produce.ProduceRequest, version: int, code: Code) -> produce.ProduceResponse | None:
@@ -94,7 +94,7 @@ def _list_offsets(request: list_offsets.ListOffsetsRequest, version: int, code: 
     )
 
 
-def _epochs(
+def _offset_for_leader_epoch(
     request: offset_for_leader_epoch.OffsetForLeaderEpochRequest, version: int, code: Code
 ) -> offset_for_leader_epoch.OffsetForLeaderEpochResponse:
     return offset_for_leader_epoch.OffsetForLeaderEpochResponse(
@@ -120,7 +120,7 @@ def _metadata(request: metadata.MetadataRequest, version: int, code: Code) -> me
     )
 
 
-def _coordinators(
+def _find_coordinator(
     request: find_coordinator.FindCoordinatorRequest, version: int, code: Code
 ) -> find_coordinator.FindCoordinatorResponse:
     if version < 4:
@@ -133,7 +133,7 @@ def _coordinators(
     )
 
 
-def _created(request: create_topics.CreateTopicsRequest, version: int, code: Code) -> create_topics.CreateTopicsResponse:
+def _create_topics(request: create_topics.CreateTopicsRequest, version: int, code: Code) -> create_topics.CreateTopicsResponse:
     return create_topics.CreateTopicsResponse(
         topics=tuple(
             create_topics.CreatableTopicResult(name=topic.name, error_code=code, error_message=None, configs=None)
@@ -142,7 +142,7 @@ def _created(request: create_topics.CreateTopicsRequest, version: int, code: Cod
     )
 
 
-def _deleted(request: delete_topics.DeleteTopicsRequest, version: int, code: Code) -> delete_topics.DeleteTopicsResponse:
+def _delete_topics(request: delete_topics.DeleteTopicsRequest, version: int, code: Code) -> delete_topics.DeleteTopicsResponse:
     named = [(state.name, state.topic_id) for state in request.topics] + [(name, bytes(16)) for name in request.topic_names]
     return delete_topics.DeleteTopicsResponse(
         responses=tuple(
@@ -151,7 +151,7 @@ def _deleted(request: delete_topics.DeleteTopicsRequest, version: int, code: Cod
     )
 
 
-def _records(request: delete_records.DeleteRecordsRequest, version: int, code: Code) -> delete_records.DeleteRecordsResponse:
+def _delete_records(request: delete_records.DeleteRecordsRequest, version: int, code: Code) -> delete_records.DeleteRecordsResponse:
     return delete_records.DeleteRecordsResponse(
         topics=tuple(
             delete_records.DeleteRecordsTopicResult(
@@ -168,7 +168,7 @@ def _records(request: delete_records.DeleteRecordsRequest, version: int, code: C
     )
 
 
-def _configs(
+def _describe_configs(
     request: describe_configs.DescribeConfigsRequest, version: int, code: Code
 ) -> describe_configs.DescribeConfigsResponse:
     return describe_configs.DescribeConfigsResponse(
@@ -181,17 +181,17 @@ def _configs(
     )
 
 
-SHAPES: dict[type, Shape] = {
+ERROR_RESPONSES: dict[type, ErrorResponse] = {
     produce.ProduceRequest: _produce,
     fetch.FetchRequest: _fetch,
     list_offsets.ListOffsetsRequest: _list_offsets,
-    offset_for_leader_epoch.OffsetForLeaderEpochRequest: _epochs,
+    offset_for_leader_epoch.OffsetForLeaderEpochRequest: _offset_for_leader_epoch,
     metadata.MetadataRequest: _metadata,
-    find_coordinator.FindCoordinatorRequest: _coordinators,
-    create_topics.CreateTopicsRequest: _created,
-    delete_topics.DeleteTopicsRequest: _deleted,
-    delete_records.DeleteRecordsRequest: _records,
-    describe_configs.DescribeConfigsRequest: _configs,
+    find_coordinator.FindCoordinatorRequest: _find_coordinator,
+    create_topics.CreateTopicsRequest: _create_topics,
+    delete_topics.DeleteTopicsRequest: _delete_topics,
+    delete_records.DeleteRecordsRequest: _delete_records,
+    describe_configs.DescribeConfigsRequest: _describe_configs,
     create_partitions.CreatePartitionsRequest: lambda request, version, code: create_partitions.CreatePartitionsResponse(
         results=tuple(create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics)
     ),

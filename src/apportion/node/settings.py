@@ -3,28 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, dotted
+from apportion.settings import Setting, bounds_fault_or_none, declared
 
-AT_LEAST_1 = (
-    "num_partitions",
-    "message_max_bytes",
-    "log_segment_bytes",
-    "log_roll_hours",
-    "log_roll_ms",
-    "log_retention_check_interval_ms",
-    "offsets_topic_num_partitions",
-    "offsets_topic_segment_bytes",
-    "fetch_max_bytes",
-    "producer_id_expiration_ms",
-    "socket_request_max_bytes",
-    "max_connections",
-    "apportion_connection_max_inflight_requests",
-    "apportion_connection_max_inflight_bytes",
-)
-"""Settings that mean nothing below 1."""
-AT_LEAST_0 = ("log_message_timestamp_before_max_ms", "log_message_timestamp_after_max_ms")
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
 """From the weakest to the strongest; a negative number stands for ever."""
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -39,32 +22,50 @@ class SettingRefused(ValueError):
 class BrokerSettings:
     """What a broker obeys. A field is Kafka's setting of that name with underscores for dots."""
 
-    node_id: int = 1
-    listeners: str = "PLAINTEXT://127.0.0.1:9092"
-    advertised_listeners: str = ""  # "": the address that was bound
-    num_partitions: int = 1
-    auto_create_topics_enable: bool = True
-    delete_topic_enable: bool = True
-    message_max_bytes: int = 1_048_588
-    log_segment_bytes: int = 1_073_741_824
-    log_roll_hours: int = 168
-    log_roll_ms: int | None = None  # None: log.roll.hours
-    log_retention_hours: int = -1
-    log_retention_minutes: int | None = None  # None: log.retention.hours
-    log_retention_ms: int | None = None  # None: log.retention.minutes
-    log_retention_bytes: int = -1
-    log_retention_check_interval_ms: int = 300_000
-    log_message_timestamp_type: str = "CreateTime"
-    log_message_timestamp_before_max_ms: int = 9_223_372_036_854_775_807
-    log_message_timestamp_after_max_ms: int = 3_600_000
-    offsets_topic_num_partitions: int = 50
-    offsets_topic_segment_bytes: int = 16_777_216
-    fetch_max_bytes: int = 57_671_680
-    producer_id_expiration_ms: int = 86_400_000
-    socket_request_max_bytes: int = 104_857_600
-    max_connections: int = 2_147_483_647
-    apportion_connection_max_inflight_requests: int = 128  # then the connection is not read
-    apportion_connection_max_inflight_bytes: int = 33_554_432  # likewise; one request may be larger
+    node_id: Annotated[int, Setting("The id of this broker.")] = 1
+    listeners: Annotated[str, Setting("The address to bind, HOST:PORT; port 0 picks a free one.")] = "PLAINTEXT://127.0.0.1:9092"
+    advertised_listeners: Annotated[
+        str, Setting("The address that clients are told to connect to.", default_words="the address that was bound")
+    ] = ""
+    num_partitions: Annotated[int, Setting("Partitions of a topic that is created without a number.", at_least=1)] = 1
+    auto_create_topics_enable: Annotated[bool, Setting("Whether a topic is created when a client first names it.")] = True
+    delete_topic_enable: Annotated[bool, Setting("Whether topics may be deleted.")] = True
+    message_max_bytes: Annotated[int, Setting("The largest record batch.", at_least=1)] = 1_048_588
+    log_segment_bytes: Annotated[int, Setting("The size at which a log begins a new segment.", at_least=1)] = 1_073_741_824
+    log_roll_hours: Annotated[int, Setting("The age at which a log begins a new segment, in hours.", at_least=1)] = 168
+    log_roll_ms: Annotated[int | None, Setting("The same in milliseconds.", at_least=1, default_words="log.roll.hours")] = None
+    log_retention_hours: Annotated[int, Setting("How long records are kept, in hours; -1 for ever.")] = -1
+    log_retention_minutes: Annotated[int | None, Setting("The same in minutes.", default_words="log.retention.hours")] = None
+    log_retention_ms: Annotated[int | None, Setting("The same in milliseconds.", default_words="log.retention.minutes")] = None
+    log_retention_bytes: Annotated[int, Setting("How many bytes of a partition are kept; -1 for all.")] = -1
+    log_retention_check_interval_ms: Annotated[
+        int, Setting("The time between two looks for segments that may be deleted.", at_least=1)
+    ] = 300_000
+    log_message_timestamp_type: Annotated[
+        str, Setting("CreateTime keeps the producer's timestamp, LogAppendTime sets the broker's.", choices=TIMESTAMP_TYPES)
+    ] = "CreateTime"
+    log_message_timestamp_before_max_ms: Annotated[
+        int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
+    ] = 9_223_372_036_854_775_807
+    log_message_timestamp_after_max_ms: Annotated[
+        int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
+    ] = 3_600_000
+    offsets_topic_num_partitions: Annotated[
+        int, Setting("Partitions of __consumer_offsets: one coordinator shard for each.", at_least=1)
+    ] = 50
+    offsets_topic_segment_bytes: Annotated[int, Setting("The segment size of __consumer_offsets.", at_least=1)] = 16_777_216
+    fetch_max_bytes: Annotated[int, Setting("The most bytes in one Fetch response.", at_least=1)] = 57_671_680
+    producer_id_expiration_ms: Annotated[
+        int, Setting("How long a producer's sequence numbers are remembered after its last batch.", at_least=1)
+    ] = 86_400_000
+    socket_request_max_bytes: Annotated[int, Setting("The largest request.", at_least=1)] = 104_857_600
+    max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = 2_147_483_647
+    apportion_connection_max_inflight_requests: Annotated[
+        int, Setting("Requests under way on one connection before it is no longer read.", at_least=1)
+    ] = 128
+    apportion_connection_max_inflight_bytes: Annotated[
+        int, Setting("Bytes of such requests; a single request may be larger, up to socket.request.max.bytes.", at_least=1)
+    ] = 33_554_432
     group: GroupSettings = field(default_factory=GroupSettings)
 
     @classmethod
@@ -124,11 +125,10 @@ class BrokerSettings:
         return self.log_roll_hours * HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     def _check(self) -> None:
-        for names, least in ((AT_LEAST_1, 1), (AT_LEAST_0, 0)):
-            for name in names:
-                value = getattr(self, name)
-                if value is not None and value < least:
-                    raise SettingRefused(f"{dotted(name)} must be at least {least}, not {value}.")
+        for name, setting in declared(BrokerSettings).items():
+            value = getattr(self, name)
+            if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
+                raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
         for name in RETENTIONS:
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")

@@ -15,14 +15,14 @@ from apportion.wire.messages.list_groups import ListGroupsRequest, ListGroupsRes
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 
-class Split(NamedTuple):
+class RequestSplit(NamedTuple):
     """How requests of one class are taken apart: `parts` gives (group id, request of that group), `join` one response."""
 
     parts: Callable[[Any], list[tuple[str, Any]]]
     join: Callable[[list[Any]], Any]
 
 
-def _described(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
+def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
     """A group that is named again is described once: else a small request could ask for any amount of answer."""
     asked = request.include_authorized_operations
     return [
@@ -31,7 +31,7 @@ def _described(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
     ]
 
 
-def _described_classic(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
+def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
     asked = request.include_authorized_operations
     return [
         (group_id, DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=asked))
@@ -39,12 +39,12 @@ def _described_classic(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
     ]
 
 
-def _deleted(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
+def _delete_groups_parts(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
     """A group that is named twice is deleted once, and answered for once."""
     return [(group_id, DeleteGroupsRequest(groups_names=(group_id,))) for group_id in dict.fromkeys(request.groups_names)]
 
 
-def _fetched(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
+def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     """One part for each group; before version 8 the request names one group at its top and is its own part."""
     if not request.groups:
         return [(request.group_id, request)]
@@ -53,29 +53,30 @@ def _fetched(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     return [(group.group_id, OffsetFetchRequest(groups=(group,), require_stable=stable)) for group in once]
 
 
-def _join_fetched(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+def _join_offset_fetch(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
     if len(parts) == 1:
         return parts[0]
     return OffsetFetchResponse(groups=tuple(group for part in parts for group in part.groups))
 
 
-def _join_listed(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
+def _join_list_groups(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
     code = next((part.error_code for part in parts if part.error_code != Code.NONE), Code.NONE)
     return ListGroupsResponse(error_code=code, groups=tuple(group for part in parts for group in part.groups))
 
 
-SPLITS: dict[type, Split] = {
-    ConsumerGroupDescribeRequest: Split(
-        _described, lambda parts: ConsumerGroupDescribeResponse(groups=tuple(each for part in parts for each in part.groups))
+SPLITS: dict[type, RequestSplit] = {
+    ConsumerGroupDescribeRequest: RequestSplit(
+        _describe_consumer_groups_parts,
+        lambda parts: ConsumerGroupDescribeResponse(groups=tuple(each for part in parts for each in part.groups)),
     ),
-    DescribeGroupsRequest: Split(
-        _described_classic, lambda parts: DescribeGroupsResponse(groups=tuple(each for part in parts for each in part.groups))
+    DescribeGroupsRequest: RequestSplit(
+        _describe_groups_parts, lambda parts: DescribeGroupsResponse(groups=tuple(each for part in parts for each in part.groups))
     ),
-    DeleteGroupsRequest: Split(
-        _deleted, lambda parts: DeleteGroupsResponse(results=tuple(each for part in parts for each in part.results))
+    DeleteGroupsRequest: RequestSplit(
+        _delete_groups_parts, lambda parts: DeleteGroupsResponse(results=tuple(each for part in parts for each in part.results))
     ),
-    OffsetFetchRequest: Split(_fetched, _join_fetched),
-    ListGroupsRequest: Split(lambda request: [], _join_listed),
+    OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _join_offset_fetch),
+    ListGroupsRequest: RequestSplit(lambda request: [], _join_list_groups),
 }
 EVERY_SHARD = ListGroupsRequest
 """The request that goes to all shards that exist."""

@@ -5,7 +5,7 @@ from re import fullmatch
 
 from apportion.errors import Code, Refused
 
-AT_LEAST = {  # settings that are whole numbers -> the smallest that Kafka takes
+MINIMUMS = {  # settings that are whole numbers -> the smallest that Kafka takes
     "delete.retention.ms": 0,
     "file.delete.delay.ms": 0,
     "flush.messages": 1,
@@ -25,7 +25,7 @@ AT_LEAST = {  # settings that are whole numbers -> the smallest that Kafka takes
 }
 INT32 = ("index.interval.bytes", "max.message.bytes", "min.insync.replicas", "segment.bytes", "segment.index.bytes")
 BOOLEAN = ("false", "true")
-WORDS = {  # settings that are words -> those there are
+CHOICES = {  # settings that are words -> those there are
     "cleanup.policy": ("compact", "delete"),
     "compression.type": ("gzip", "lz4", "producer", "snappy", "uncompressed", "zstd"),
     "message.timestamp.type": ("CreateTime", "LogAppendTime"),
@@ -33,7 +33,7 @@ WORDS = {  # settings that are words -> those there are
     "unclean.leader.election.enable": BOOLEAN,
 }
 RATIOS = ("min.cleanable.dirty.ratio",)
-NOT_THERE = {  # settings that have no effect here -> Kafka's default, which asks for nothing, its type, and what is missing
+UNSUPPORTED = {  # settings that have no effect here -> Kafka's default, which asks for nothing, its type, and what is missing
     "compression.gzip.level": ("-1", 3, "levels of compression"),
     "compression.lz4.level": ("9", 3, "levels of compression"),
     "compression.zstd.level": ("3", 3, "levels of compression"),
@@ -46,57 +46,57 @@ NOT_THERE = {  # settings that have no effect here -> Kafka's default, which ask
     "remote.log.delete.on.disable": ("false", 1, "tiered storage"),
     "remote.storage.enable": ("false", 1, "tiered storage"),
 }
-SHOWN = 80  # how much of a wrong word is said back
+MAX_QUOTED = 80  # how much of a wrong word is said back
 
 
 def check_settings(given: Mapping[str, str | None]) -> None:
     """INVALID_CONFIG for a setting that topics do not have, that has no value, or one that it cannot have or that asks in vain."""
     for name, value in given.items():
-        if name not in AT_LEAST and name not in WORDS and name not in RATIOS and name not in NOT_THERE:
-            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:SHOWN]}")
+        if name not in MINIMUMS and name not in CHOICES and name not in RATIOS and name not in UNSUPPORTED:
+            raise Refused(Code.INVALID_CONFIG, f"a topic has no setting {name[:MAX_QUOTED]}")
         if value is None:
             raise Refused(Code.INVALID_CONFIG, f"{name} has no value")
-        if name in NOT_THERE:
-            _check_not_asked_for(name, value)
+        if name in UNSUPPORTED:
+            _check_unsupported(name, value)
             continue
-        wanted = _wanted_or_none(name, value)
+        wanted = _expected_or_none(name, value)
         if wanted is not None:
-            raise Refused(Code.INVALID_CONFIG, f"{name} is {wanted}, not {value[:SHOWN]!r}")
+            raise Refused(Code.INVALID_CONFIG, f"{name} is {wanted}, not {value[:MAX_QUOTED]!r}")
 
 
-def _check_not_asked_for(name: str, value: str) -> None:
-    default, _, missing = NOT_THERE[name]
+def _check_unsupported(name: str, value: str) -> None:
+    default, _, missing = UNSUPPORTED[name]
     if value.strip() != default:
         shown = f"its default, {default}" if default else "empty"
         raise Refused(Code.INVALID_CONFIG, f"{name} has to be {shown}: {missing} is not there yet")
 
 
-def _wanted_or_none(name: str, value: str) -> str | None:
+def _expected_or_none(name: str, value: str) -> str | None:
     """What the setting is, in words, if `value` is not that."""
-    if name in AT_LEAST:
+    if name in MINIMUMS:
         most = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
-        is_right = fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None and AT_LEAST[name] <= int(value) <= most
-        return None if is_right else f"a whole number from {AT_LEAST[name]} to {most}"
+        is_right = fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None and MINIMUMS[name] <= int(value) <= most
+        return None if is_right else f"a whole number from {MINIMUMS[name]} to {most}"
     if name in RATIOS:
         return None if _is_ratio(value) else "a number from 0 to 1"
     if name == "cleanup.policy":  # none at all is a policy as well: nothing is ever deleted
         words = [word.strip() for word in value.split(",")] if value.strip() else []
     else:
-        words = [value.lower() if WORDS[name] == BOOLEAN else value]
-    return None if all(word in WORDS[name] for word in words) else f"one of {', '.join(WORDS[name])}"
+        words = [value.lower() if CHOICES[name] == BOOLEAN else value]
+    return None if all(word in CHOICES[name] for word in words) else f"one of {', '.join(CHOICES[name])}"
 
 
 def config_type(name: str) -> int:
     """The type of a topic's setting in Kafka's numbers: 1 true or false, 2 word, 3 int32, 5 int64, 6 float64, 7 list."""
-    if name in AT_LEAST:
+    if name in MINIMUMS:
         return 3 if name in INT32 else 5
-    if name in NOT_THERE:
-        return NOT_THERE[name][1]
+    if name in UNSUPPORTED:
+        return UNSUPPORTED[name][1]
     if name in RATIOS:
         return 6
     if name == "cleanup.policy":
         return 7
-    return 1 if WORDS[name] == BOOLEAN else 2
+    return 1 if CHOICES[name] == BOOLEAN else 2
 
 
 def _is_ratio(text: str) -> bool:

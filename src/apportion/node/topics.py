@@ -10,19 +10,19 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.node.delayed_fetches import Waits
-from apportion.node.flush_gate import Journal
+from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
-from apportion.node.topic_settings import NOT_THERE, check_settings
+from apportion.node.topic_settings import UNSUPPORTED, check_settings
 from apportion.store.catalog import Catalog
-from apportion.topics import NAME_LENGTH, Topic, TopicId, Topics, is_topic_name
+from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
+INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
 DEFAULT_COUNT = -1  # asks for num.partitions
-PARTITIONS_AT_ONCE = 10_000
+MAX_NEW_PARTITIONS = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 
 TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow a broker setting stand in `configs_of`
@@ -48,11 +48,11 @@ TOPIC_SETTINGS = {  # a topic's settings -> Kafka's defaults; those that follow 
     "segment.jitter.ms": "0",
     "segment.ms": "604800000",
     "unclean.leader.election.enable": "false",
-} | {name: default for name, (default, _, _) in NOT_THERE.items()}
+} | {name: default for name, (default, _, _) in UNSUPPORTED.items()}
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
-class Setting(NamedTuple):
+class ConfigEntry(NamedTuple):
     """One setting of a topic or broker: its name, its value, and where the value comes from (Kafka's numbers)."""
 
     name: str
@@ -60,7 +60,7 @@ class Setting(NamedTuple):
     source: int
 
 
-class Registry:
+class TopicService:
     """All topics with their ids, counts and settings; also the cluster's id and the next producer id.
 
     `mark` is when everything said here is durable. A deleted topic's logs are deleted once its end is.
@@ -82,7 +82,9 @@ class Registry:
         "mark",
     )
 
-    def __init__(self, catalog: Catalog, settings: BrokerSettings, journal: Journal, partitions: Partitions, waits: Waits) -> None:
+    def __init__(
+        self, catalog: Catalog, settings: BrokerSettings, journal: FlushGate, partitions: Partitions, waits: DelayedFetches
+    ) -> None:
         self._catalog = catalog
         self._settings = settings
         self._journal = journal
@@ -155,7 +157,7 @@ class Registry:
             count = self._settings.num_partitions
         if count < 1:
             raise Refused(Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}")
-        check_count(count)
+        check_new_partitions(count)
         check_settings(config)
         return Topic(name, fresh, count)
 
@@ -171,7 +173,7 @@ class Registry:
         """A topic that Metadata asked for, made with the defaults; None if it may not be made."""
         if name == OFFSETS_TOPIC:
             return self.offsets_topic(fresh)
-        if name in INTERNAL:
+        if name in INTERNAL_TOPICS:
             return None
         try:
             topic = self.checked(name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest())
@@ -194,7 +196,7 @@ class Registry:
 
     def delete(self, topic: Topic) -> None:
         """The topic is gone; its logs follow when that is durable."""
-        if topic.name in INTERNAL:
+        if topic.name in INTERNAL_TOPICS:
             raise Refused(Code.INVALID_REQUEST, f"{topic.name} belongs to the broker")
         if not self._settings.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
@@ -207,9 +209,9 @@ class Registry:
 
     def grow(self, topic: Topic, count: int) -> None:
         """The topic has `count` partitions."""
-        if topic.name in INTERNAL:
+        if topic.name in INTERNAL_TOPICS:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
-        check_count(count - topic.partitions)
+        check_new_partitions(count - topic.partitions)
         self._journal.begin_write(self)
         self._catalog.grow(topic.name, count)
         self._wrote()
@@ -225,7 +227,7 @@ class Registry:
         self._last_ids = (following + 1, end)
         return following
 
-    def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[Setting]:
+    def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
         """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
         own = self._catalog.config_of(name) if given is None else given
         settings = self._settings
@@ -244,11 +246,11 @@ class Registry:
         for key, default in TOPIC_SETTINGS.items():
             value = own.get(key)
             if value is not None:
-                found.append(Setting(key, value, 1))
+                found.append(ConfigEntry(key, value, 1))
             elif from_broker.get(key, default) != default:
-                found.append(Setting(key, from_broker[key], 4))
+                found.append(ConfigEntry(key, from_broker[key], 4))
             else:
-                found.append(Setting(key, default, 5))
+                found.append(ConfigEntry(key, default, 5))
         return found
 
     def rules_of(self, topic: Topic) -> TopicRules:
@@ -261,7 +263,7 @@ class Registry:
 
     def is_internal(self, name: str) -> bool:
         """True for a topic that only the broker writes."""
-        return name in INTERNAL
+        return name in INTERNAL_TOPICS
 
     def unsynced_paths(self) -> tuple[str, ...]:
         """The catalog's files that the next flush must make durable."""
@@ -278,16 +280,16 @@ class Registry:
 
     def _wake(self, topic: Topic) -> None:
         for index in range(topic.partitions):
-            self._waits.changed((topic.id, index))
+            self._waits.changed(IdPartition(topic.id, index))
 
     def _wrote(self) -> None:
         self.mark = self._journal.wrote(self)
 
 
-def check_count(more: int) -> None:
+def check_new_partitions(more: int) -> None:
     """POLICY_VIOLATION when a request makes more partitions at once than Kafka would."""
-    if more > PARTITIONS_AT_ONCE:
-        raise Refused(Code.POLICY_VIOLATION, f"{more} partitions at once are too many: up to {PARTITIONS_AT_ONCE} can be made")
+    if more > MAX_NEW_PARTITIONS:
+        raise Refused(Code.POLICY_VIOLATION, f"{more} partitions at once are too many: up to {MAX_NEW_PARTITIONS} can be made")
 
 
 def check_name(name: str) -> None:

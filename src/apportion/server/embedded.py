@@ -6,9 +6,10 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Self, Unpack
 
 from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.server.broker_options import BrokerOptions
 from apportion.server.server import Server, loop_factory
 
 START_SECONDS = 60
@@ -26,10 +27,10 @@ class EmbeddedBroker:
     """A running broker, from the moment it is made; `bootstrap` is where clients reach it. `close`, or the `with` block, ends it.
 
     data_dir: where topics and groups live; None for a directory that is deleted at the end. Settings bear Kafka's names with
-    underscores for dots, or as they are: `EmbeddedBroker(num_partitions=3, **{"group.consumer.session.timeout.ms": 6000})`.
+    underscores for dots: `EmbeddedBroker(num_partitions=3, group_consumer_session_timeout_ms=6000)`; docs/settings.md lists them.
     """
 
-    def __init__(self, data_dir: str | Path | None = None, **settings: Any) -> None:
+    def __init__(self, data_dir: str | Path | None = None, **settings: Unpack[BrokerOptions]) -> None:
         for name in settings:
             if (instead := INSTEAD.get(name.replace(".", "_"))) is not None:
                 raise SettingRefused(f"there is no setting {name!r} of an EmbeddedBroker: {instead}.")
@@ -51,7 +52,7 @@ class EmbeddedBroker:
         ended = "" if self._thread.is_alive() else ", ended"
         return f"<EmbeddedBroker at {self.bootstrap}{ended}>"
 
-    def __enter__(self) -> "EmbeddedBroker":
+    def __enter__(self) -> Self:
         if not self._thread.is_alive():
             raise RuntimeError("this broker has ended: make another EmbeddedBroker, with the same data_dir if it shall go on")
         return self

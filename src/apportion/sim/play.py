@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.member.batch.plan import EARLIEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import State
 from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.reader import Reader
@@ -20,6 +19,7 @@ from apportion.sim.kernel.scenario import CONSUMER, Scenario
 from apportion.sim.kernel.trace import Trace
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
+from apportion.topics import TopicIdPartition
 
 SLICE_US = 500_000  # how often it is asked whether the world has settled
 
@@ -197,7 +197,7 @@ def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
     for partition in cluster.broker.node.partitions():
         if partition.topic.name not in cluster.names:
             continue
-        topic_partition, end = Place(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
+        topic_partition, end = TopicIdPartition(partition.topic.name, partition.topic.id, partition.index), partition.high_watermark
         rows = sink.rows.get(topic_partition)
         start_offset = rows[0][0] if rows else first.get(topic_partition, 0)
         if start_offset and start_position(cluster.simulation.scenario) == EARLIEST:

@@ -1,15 +1,27 @@
-"""Spark queries that are members of a Kafka consumer group: the source, the exactly-once writers, the guard."""
+"""Spark queries that are members of a Kafka consumer group: the source, the exactly-once writers, the guard.
 
-from importlib import import_module
-from typing import Any
+`spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the exactly-once writer for Delta tables.
+"""
 
-LAZY = {"guard": "apportion.spark.stateless", "StatefulQuery": "apportion.spark.stateless"}
+from typing import TYPE_CHECKING
 
-__all__ = ["StatefulQuery", "guard"]
+from apportion.exports import lazily
 
+if TYPE_CHECKING:
+    from apportion.member.batch.span import LostOffsets
+    from apportion.spark import delta
+    from apportion.spark.options import OptionError
+    from apportion.spark.stateless import StatefulQuery, guard
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "LostOffsets": "apportion.member.batch.span",
+            "OptionError": "apportion.spark.options",
+            "StatefulQuery": "apportion.spark.stateless",
+            "delta": "apportion.spark.delta",
+            "guard": "apportion.spark.stateless",
+        },
+    )
 
-def __getattr__(name: str) -> Any:
-    """The public object of that name, imported now; AttributeError when there is none."""
-    if name in LAZY:
-        return getattr(import_module(LAZY[name]), name)
-    raise AttributeError(f"module 'apportion.spark' has no attribute {name!r}")
+__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "delta", "guard"]

@@ -43,13 +43,13 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.rule import Batches, MembershipFailed, ShareAwaited
 from apportion.member.batch.sinks import SILENCE, Announcement, AnotherSink
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
 from apportion.member.classic.described import Parted, may_read, parted
 from apportion.member.consumer.machine import View
 from apportion.readable import readable
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
-from apportion.topics import Topic
+from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -83,7 +83,7 @@ class Owner:
         self.batches = Batches(
             options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
         )
-        self._caps: dict[Place, int] | None = None
+        self._caps: dict[TopicIdPartition, int] | None = None
         self._failing_s: float | None = None  # since when nothing can be planned
         self._began_s = self._answered_s = monotonic()
         self._said = ""
@@ -156,7 +156,7 @@ class Owner:
             except (MembershipFailed, AnotherSink) as failed:
                 raise type(failed)(f"group {self.options.group}: {failed}") from None
 
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicIdPartition, int]:
         """Where each owned partition ended when last looked at."""
         return dict(self.batches.ends)
 
@@ -199,7 +199,7 @@ class Owner:
             self.session.leave(GOODBYE_MS, for_good=True)
             self.session = self._new_session()
 
-    def _stored(self, ask: Committed) -> dict[Place, Stored]:
+    def _stored(self, ask: Committed) -> dict[TopicIdPartition, Stored]:
         if ask.life == 0:
             return self.cluster.stored(self.options.group, ask.places, patience_ms=CALL_MS)
         return self.session.stored(ask.places, life=ask.life, patience_ms=CALL_MS)

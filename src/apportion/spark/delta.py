@@ -21,13 +21,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from apportion.member.batch.span import Admission as Admitted
 from apportion.member.batch.span import LostOffsets, admit_range, id_text
-from apportion.member.batch.span import Place as SourcePlace
 from apportion.spark import handover
 from apportion.spark.files import (
     PLACE,
     REPORT,
     Files,
-    Place,
     Window,
     WrittenFile,
     as_files,
@@ -41,6 +39,7 @@ from apportion.spark.ownership import explained, location_of, looked_up, name_of
 from apportion.spark.query_introspection import Reading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import Attempt, Beaten
+from apportion.topics import TopicIdPartition, TopicPartition
 
 CLEAN_EVERY_S = 24 * 3600
 
@@ -53,9 +52,9 @@ class Admission(NamedTuple):
     back: of each source, by its number, the partitions that are to go back to their fence, of which nothing is written now.
     """
 
-    windows: dict[Place, Window]
+    windows: dict[TopicPartition, Window]
     fences: dict[str, int]
-    back: dict[int, dict[SourcePlace, int]]
+    back: dict[int, dict[TopicIdPartition, int]]
 
 
 class Back(NamedTuple):
@@ -101,7 +100,8 @@ class Writer:
         self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
         self.sink = name_of(self.table)
-        self._went_back: dict[tuple[str, SourcePlace, int], tuple[int, int]] = {}  # group, partition, fence -> the batch of then
+        self._went_back: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
+        # By group, partition and fence: the offset range of the batch that went back to the fence.
         self._checked: set[str] = set()  # run ids of queries whose plan was seen
         self._written: tuple[str, int] | None = None  # run id of a query, and the last batch that it has brought
         self._clean_at = 0.0
@@ -148,7 +148,7 @@ class Writer:
                 beaten = error
         raise RuntimeError(f"the Delta table {self.table} changed under {self.attempts} attempts in a row") from beaten
 
-    def _attempt(self, draft: "Draft", sources: list[Reading], schema: pa.Schema) -> dict[int, dict[SourcePlace, int]]:
+    def _attempt(self, draft: "Draft", sources: list[Reading], schema: pa.Schema) -> dict[int, dict[TopicIdPartition, int]]:
         """Admit, write, commit once; return what is to go back, as in `Admission`. Raises Beaten.
 
         A commit that fails in any other way may still have landed (the checkpoint behind it failed, an answer was lost), so its
@@ -169,9 +169,9 @@ class Writer:
     def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
         _refuse_one_topic_twice(sources)
-        windows: dict[Place, Window] = {}
+        windows: dict[TopicPartition, Window] = {}
         moved: dict[str, int] = {}
-        backs: dict[int, dict[SourcePlace, int]] = {}
+        backs: dict[int, dict[TopicIdPartition, int]] = {}
         for number, reading in enumerate(sources):
             for place, bounds in reading.span.ranges.items():
                 name = app_id(reading.group, place)
@@ -180,12 +180,12 @@ class Writer:
                 if isinstance(admission, Back):
                     backs.setdefault(number, {})[place] = admission.to
                     admission = Admitted(bounds[1], bounds[1], admission.to if fence is None else None)
-                windows[place.topic, place.partition] = Window(admission.lower, *bounds)
+                windows[place.topic_partition] = Window(admission.lower, *bounds)
                 if admission.fence is not None:
                     moved[name] = admission.fence
         return Admission(windows, moved, backs)
 
-    def _admitted_range(self, reading: Reading, place: SourcePlace, fence: int | None) -> Admitted | Back:
+    def _admitted_range(self, reading: Reading, place: TopicIdPartition, fence: int | None) -> Admitted | Back:
         """Return the rule's answer for one partition, or where the source is to go back to: the batch starts above the fence.
 
         It is asked to only once for each fence, since what then comes is all that there is; and not at all where the log begins
@@ -216,7 +216,7 @@ class Writer:
         holds = attempt is not None and any(attempt.fence_or_none(name) is not None for name in names)
         handover.announce(reading.span, self.sink, adopt=self.adopt, holds=holds)
 
-    def _report(self, reading: Reading, back: Mapping[SourcePlace, int]) -> None:
+    def _report(self, reading: Reading, back: Mapping[TopicIdPartition, int]) -> None:
         """Tell the source where it is to go back to, and that this sink was given a batch of another sink, or of several sinks."""
         for place, fence in back.items():
             self._went_back[reading.group, place, fence] = reading.span.ranges[place]
@@ -247,7 +247,7 @@ def _refuse_one_topic_twice(sources: list[Reading]) -> None:
                 )
 
 
-def app_id(group: str, place: SourcePlace) -> str:
+def app_id(group: str, place: TopicIdPartition) -> str:
     """The name under which the table keeps the fence of one partition for one group."""
     return f"{group}/{id_text(place.topic_id)}/{place.partition}"
 
@@ -260,7 +260,7 @@ class Draft:
         self._files = files
         self._written: list[WrittenFile] | None = None
 
-    def fitted(self, windows: Mapping[Place, Window]) -> list[WrittenFile]:
+    def fitted(self, windows: Mapping[TopicPartition, Window]) -> list[WrittenFile]:
         """The files with every row of the batch at or above the floors of `windows`, and none below; jobs run as needed."""
         files = self._files._replace(windows=windows)
         if self._written is None:

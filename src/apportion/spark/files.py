@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 
+from apportion.topics import TopicPartition
+
 REPORT = "path string, size long, rows long, topic string, partition int, first long, last long"
 REPORT_SCHEMA = pa.schema(
     [
@@ -33,7 +35,6 @@ REPORT_SCHEMA = pa.schema(
 PLACE = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 """The columns that say which record a row came from. A pipeline must carry them through unchanged."""
 
-Place = tuple[str, int]
 
 ROW_GROUP_BYTES = 16 << 20
 
@@ -58,9 +59,9 @@ class WrittenFile(NamedTuple):
     last: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TopicPartition:
         """The Kafka partition that the file holds."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     def stats(self) -> str:
         """Delta's statistics of the file, as JSON."""
@@ -80,7 +81,7 @@ class Files(NamedTuple):
     table: str
     storage_options: Mapping[str, str] | None
     schema: pa.Schema
-    windows: Mapping[Place, Window]
+    windows: Mapping[TopicPartition, Window]
 
     def filesystem(self) -> FileSystem:
         """The table's own directory as a file system."""
@@ -89,7 +90,7 @@ class Files(NamedTuple):
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every row of `batches` at or above its partition's floor is in a file; yields the report of these files."""
         filesystem = self.filesystem()
-        sheets: dict[Place, Sheet] = {}
+        sheets: dict[TopicPartition, Sheet] = {}
         try:
             for batch in batches:
                 for place, rows in by_place(batch):
@@ -106,7 +107,7 @@ class Files(NamedTuple):
         if written:
             yield report(written)
 
-    def _admitted(self, place: Place, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _admitted(self, place: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows at or above the floor of `place`; ValueError where the span cannot have produced them."""
         offsets = rows.column("offset")
         span = pc.min_max(offsets).as_py()
@@ -122,7 +123,7 @@ class Files(NamedTuple):
         return rows.filter(pc.greater_equal(offsets, window.floor))
 
 
-def name_of_file(place: Place) -> str:
+def name_of_file(place: TopicPartition) -> str:
     """A new name for a file with rows of `place`."""
     return f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
 
@@ -135,7 +136,7 @@ def is_ours(path: str) -> bool:
 class Sheet:
     """One Parquet file being written."""
 
-    def __init__(self, filesystem: FileSystem, schema: pa.Schema, place: Place) -> None:
+    def __init__(self, filesystem: FileSystem, schema: pa.Schema, place: TopicPartition) -> None:
         self._filesystem = filesystem
         self._place = place
         self._schema = schema
@@ -181,7 +182,7 @@ class Sheet:
             self._filesystem.delete_file(self.path)
 
 
-def by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def by_place(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """`batch` cut by Kafka partition, nothing lost. Rows without a place are a ValueError."""
     if batch.num_rows == 0:
         return
@@ -190,7 +191,7 @@ def by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
         raise ValueError("a row without topic, partition or offset reached the Delta writer; keep the source's columns unchanged")
     places = pa.table({"topic": topics, "partition": partitions}).group_by(["topic", "partition"]).aggregate([]).to_pylist()
     for place in places:
-        key = (place["topic"], place["partition"])
+        key = TopicPartition(place["topic"], place["partition"])
         if len(places) == 1:
             yield key, batch
         else:

@@ -18,7 +18,8 @@ from time import time
 from typing import Any
 
 from apportion.member.batch.sinks import Announcement
-from apportion.member.batch.span import Place, Span, id_bytes, id_text
+from apportion.member.batch.span import Span, id_bytes, id_text
+from apportion.topics import TopicIdPartition
 
 STALE_S = 7 * 24 * 3600  # a file of a query that never came back
 
@@ -29,7 +30,9 @@ class NoPrivateDirectory(RuntimeError):
     """The directory for these files belongs to somebody else, others may write there, or this user may not."""
 
 
-def announce(span: Span, sink: str, *, adopt: bool = False, holds: bool = False, back: Mapping[Place, int] | None = None) -> None:
+def announce(
+    span: Span, sink: str, *, adopt: bool = False, holds: bool = False, back: Mapping[TopicIdPartition, int] | None = None
+) -> None:
     """Write what the writer to `sink` says to the source that planned `span`, in place of what this writer said before.
 
     back: where the source is to go on instead of where `span` ends, by partition.
@@ -64,10 +67,10 @@ def _write(path: Path, text: str) -> None:
 def heard(span: Span) -> Announcement:
     """Return what the writers have said of this very span to the source that planned it, all of them together."""
     found = list(_left(span))
-    back: dict[Place, int] = {}
+    back: dict[TopicIdPartition, int] = {}
     for told in found:
         for topic, topic_id, partition, offset in told["back"]:
-            place = Place(topic, id_bytes(topic_id), partition)
+            place = TopicIdPartition(topic, id_bytes(topic_id), partition)
             back[place] = min(offset, back.get(place, offset))
     sinks = tuple(sorted(told["sink"] for told in found))
     return Announcement(sinks, any(told["adopt"] for told in found), any(told["holds"] for told in found), back)
@@ -126,7 +129,7 @@ def _remove_stale(where: Path) -> None:
             continue
 
 
-def _named(place: Place) -> tuple[str, str, int]:
+def _named(place: TopicIdPartition) -> tuple[str, str, int]:
     return place.topic, id_text(place.topic_id), place.partition
 
 

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.plan import EARLIEST, LATEST, Starting
+from apportion.settings import Setting, nearest_or_none
 
 PLAIN = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member
@@ -44,27 +44,55 @@ ONLY = {  # protocol -> option that it alone has -> what the other one has inste
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
-KNOWN = {  # option in lower case -> as it is written
-    name.lower(): name
-    for name in (
-        "kafka.bootstrap.servers",
-        "kafka.group.id",
-        "kafka.group.instance.id",
-        "kafka.group.protocol",
-        "kafka.group.remote.assignor",
-        "kafka.session.timeout.ms",
-        "kafka.heartbeat.interval.ms",
-        "kafka.metadata.max.age.ms",
-        "kafka.client.id",
-        "kafka.max.poll.interval.ms",
-        "kafka.request.timeout.ms",
-        "subscribe",
-        "startingOffsets",
-        "maxOffsetsPerTrigger",
-        "failOnDataLoss",
-        "includeHeaders",
-    )
-}
+OPTIONS = (
+    Setting("Brokers as host:port, with commas between.", name="kafka.bootstrap.servers", default_words="required"),
+    Setting("The group that the query joins as a member.", name="kafka.group.id", default_words="required"),
+    Setting("Topics, with commas between.", name="subscribe", default_words="required"),
+    Setting(
+        "Where a partition starts for which the group has no offset: earliest, latest, or JSON by topic and partition.",
+        "latest",
+        name="startingOffsets",
+    ),
+    Setting("The most offsets in one batch, shared by lag.", name="maxOffsetsPerTrigger", default_words="none", at_least=1),
+    Setting("Whether deleted records or a deleted topic end the query.", True, name="failOnDataLoss"),
+    Setting("Whether rows have the column headers.", False, name="includeHeaders"),
+    Setting(
+        "Static membership: a restart within the session keeps its partitions (KIP-345).",
+        name="kafka.group.instance.id",
+        default_words="none",
+    ),
+    Setting(
+        "consumer (KIP-848), or classic for brokers that do not have it.",
+        "consumer",
+        name="kafka.group.protocol",
+        choices=("consumer", "classic"),
+    ),
+    Setting(
+        "The broker's assignor, uniform or range; with consumer alone.",
+        name="kafka.group.remote.assignor",
+        default_words="the broker's",
+    ),
+    Setting("How long a member may be silent; with classic alone.", 45_000, name="kafka.session.timeout.ms", at_least=1),
+    Setting("The time between two heartbeats; with classic alone.", 3_000, name="kafka.heartbeat.interval.ms", at_least=1),
+    Setting(
+        "How late the group's leader sees new partitions; with classic alone.",
+        300_000,
+        name="kafka.metadata.max.age.ms",
+        at_least=1,
+    ),
+    Setting(
+        "The longest batch; a query that takes longer leaves the group until it is back.",
+        300_000,
+        name="kafka.max.poll.interval.ms",
+        at_least=1,
+    ),
+    Setting("The name that brokers log and tools show.", name="kafka.client.id", default_words="apportion-spark-<group>"),
+    Setting("How long one request may take.", 30_000, name="kafka.request.timeout.ms", at_least=1),
+)
+"""Every option of the source, with its default."""
+DEFAULTS = {option.name: option.default for option in OPTIONS}
+KNOWN = {option.name.lower(): option.name for option in OPTIONS}
+"""Option in lower case -> as it is written."""
 
 
 class OptionError(ValueError):
@@ -113,16 +141,16 @@ class SourceOptions:
             instance_id=options.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=options.get("kafka.group.remote.assignor") or None,
-            session_timeout_ms=_positive(options, "kafka.session.timeout.ms") or 45_000,
-            heartbeat_interval_ms=_positive(options, "kafka.heartbeat.interval.ms") or 3_000,
-            metadata_max_age_ms=_positive(options, "kafka.metadata.max.age.ms") or 300_000,
+            session_timeout_ms=_milliseconds(options, "kafka.session.timeout.ms"),
+            heartbeat_interval_ms=_milliseconds(options, "kafka.heartbeat.interval.ms"),
+            metadata_max_age_ms=_milliseconds(options, "kafka.metadata.max.age.ms"),
             client_id=options.get("kafka.client.id") or f"apportion-spark-{group}",
-            rebalance_timeout_ms=_positive(options, "kafka.max.poll.interval.ms") or 300_000,
-            request_timeout_ms=_positive(options, "kafka.request.timeout.ms") or 30_000,
-            starting=_starting(options.get("startingoffsets", "latest"), topics),
+            rebalance_timeout_ms=_milliseconds(options, "kafka.max.poll.interval.ms"),
+            request_timeout_ms=_milliseconds(options, "kafka.request.timeout.ms"),
+            starting=_starting(options.get("startingoffsets", DEFAULTS["startingOffsets"]), topics),
             max_offsets=_positive(options, "maxOffsetsPerTrigger"),
-            fail_on_data_loss=_boolean(options, "failOnDataLoss", True),
-            include_headers=_boolean(options, "includeHeaders", False),
+            fail_on_data_loss=_boolean(options, "failOnDataLoss"),
+            include_headers=_boolean(options, "includeHeaders"),
         )
 
     def membership(self) -> dict[str, Any]:
@@ -148,10 +176,10 @@ def _as_written(name: str, given: Mapping[str, str]) -> str:
 
 
 def _refuse_unknown(name: str) -> NoReturn:
-    near = get_close_matches(name.lower(), KNOWN, n=1)
-    hint = f"did you mean {KNOWN[near[0]]}?" if near else f"known are {', '.join(sorted(KNOWN.values()))}."
+    near = nearest_or_none(name.lower(), KNOWN)
+    hint = f"did you mean {KNOWN[near]}?" if near else f"known are {', '.join(sorted(KNOWN.values()))}."
     # Else who wrote startingOffset would take its capital letter for the mistake.
-    lowered = " (Spark hands names over in lower case)" if near and name != KNOWN[near[0]] and name.islower() else ""
+    lowered = " (Spark hands names over in lower case)" if near and name != KNOWN[near] and name.islower() else ""
     raise OptionError(f"option {name} is unknown{lowered}: {hint}")
 
 
@@ -163,7 +191,7 @@ def _required(options: Mapping[str, str], name: str, what: str) -> str:
 
 
 def _protocol(options: Mapping[str, str]) -> str:
-    protocol = options.get("kafka.group.protocol", "consumer").strip().lower()
+    protocol = options.get("kafka.group.protocol", str(DEFAULTS["kafka.group.protocol"])).strip().lower()
     if protocol not in ONLY:
         raise OptionError(
             f"option kafka.group.protocol is {protocol!r}: give consumer (KIP-848), or classic for brokers that do not have it."
@@ -199,8 +227,13 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
     return int(value)
 
 
-def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
-    value = options.get(name.lower(), str(default)).strip().lower()
+def _milliseconds(options: Mapping[str, str], name: str) -> int:
+    value = _positive(options, name)
+    return int(DEFAULTS[name]) if value is None else value
+
+
+def _boolean(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name.lower(), str(DEFAULTS[name])).strip().lower()
     if value not in ("true", "false"):
         raise OptionError(f"option {name} is {value!r}: give true or false.")
     return value == "true"

@@ -13,8 +13,9 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.member.batch.offsets import Stored
 from apportion.member.batch.sinks import AnotherSink, said, sinks_of
-from apportion.member.batch.span import LostOffsets, Place
+from apportion.member.batch.span import LostOffsets
 from apportion.spark.query_introspection import Reading
+from apportion.topics import TopicIdPartition
 
 ASK_MS = 5_000
 MOST_QUOTED = 200  # characters of somebody's metadata that an error shows
@@ -65,7 +66,7 @@ def refuse_foreign_batch(sources: Iterable[Reading], sink: str) -> None:
         )
 
 
-def looked_up(place: Place, reading: Reading) -> tuple[Stored, int | None]:
+def looked_up(place: TopicIdPartition, reading: Reading) -> tuple[Stored, int | None]:
     """Return what the group has stored of the partition, and where its log begins; nothing where the cluster does not answer."""
     if not reading.bootstrap:
         return Stored(None), None

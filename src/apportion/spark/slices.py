@@ -13,8 +13,9 @@ from pyspark.sql.datasource import InputPartition
 from apportion.client.cluster import EARLIEST, Cluster
 from apportion.columns.read import to_arrow
 from apportion.errors import Code, Refused
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
 from apportion.spark.options import SourceOptions
+from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
 READ_PATIENCE_MS = 120_000  # a task waits so long for a broker that is away: where Spark does not retry, its failure ends the query
@@ -24,7 +25,7 @@ GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_P
 class Slice(NamedTuple):
     """The offsets [start, end) of one partition."""
 
-    place: Place
+    place: TopicIdPartition
     start: int
     end: int
 

@@ -1,5 +1,27 @@
 """Kafka Streams' coordination inside a classic group: what members tell each other, in which version, and who gets what.
 
-Pure: bytes and values in, bytes and values out. Start at `words.py`; `codec.py` has the bytes, `probing.py` the versions,
-`topology.py` the tasks, `leader.py` the assignment. Who joins when is `member/streams/machine.py`.
+Public: `Topology` and `topology_of`, the topology that every instance of an application runs, and `TaskId`.
+Inside: bytes and values in, bytes and values out. Start at `metadata/model.py`; `metadata/codec.py` has the bytes,
+`metadata/probing.py` the versions, `topology.py` the tasks, `leader.py` the assignment.
 """
+
+from typing import TYPE_CHECKING
+
+from apportion.exports import lazily
+
+if TYPE_CHECKING:
+    from apportion.streams.metadata.model import TaskId
+    from apportion.streams.plain import topology_of
+    from apportion.streams.topology import Topology, TopologyRefused
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "TaskId": "apportion.streams.metadata.model",
+            "Topology": "apportion.streams.topology",
+            "TopologyRefused": "apportion.streams.topology",
+            "topology_of": "apportion.streams.plain",
+        },
+    )
+
+__all__ = ["TaskId", "Topology", "TopologyRefused", "topology_of"]

@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 import apportion
 from apportion.client.cluster import EARLIEST, LATEST, Cluster
 from apportion.errors import Refused
-from apportion.member.batch.span import Place
 from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.model import TaskId
+from apportion.topics import TopicIdPartition
 from apportion.wire.batch import decode_batch
 
 COUNTING = 1  # the subtopology with the store
@@ -113,7 +113,7 @@ class PythonInstance(threading.Thread):
 
     def _restored(self, task: TaskId):
         topic = self._cluster.topics([self._application.changelog], fresh=True).named(self._application.changelog)
-        place = Place(topic.name, topic.id, task.partition)
+        place = TopicIdPartition(topic.name, topic.id, task.partition)
         start, end = (self._cluster.list_offsets([place], when)[place] for when in (EARLIEST, LATEST))
         store = {}
         for batch in self._cluster.fetch_range(place, start, end):

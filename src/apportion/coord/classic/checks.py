@@ -1,7 +1,7 @@
 """What the doors of the classic protocol check before they look at a member."""
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.records import fits_a_key
+from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 
@@ -10,11 +10,11 @@ def check_group_id(group_id: str) -> None:
     """Refuses an id that no group can have. Errors: INVALID_GROUP_ID."""
     if not group_id:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
-    if not fits_a_key(group_id):
+    if not fits_in_key(group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
 
 
-def group_of(turn: Turn, group_id: str) -> ClassicGroup:
+def existing_group(turn: Turn, group_id: str) -> ClassicGroup:
     """The group that a member speaks of. Errors: INVALID_GROUP_ID; UNKNOWN_MEMBER_ID where there is none."""
     check_group_id(group_id)
     group = turn.ledger.classic_or_none(group_id)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 
-def elect(ballots: Iterable[Sequence[str]]) -> str:
+def select_protocol(ballots: Iterable[Sequence[str]]) -> str:
     """The protocol that most members like best of those that all of them speak; among equals the first by name.
 
     ballots: of each member, the names of its protocols, best first, none twice. At least one name must be on every ballot.

@@ -1,23 +1,23 @@
 """The door of Heartbeat: a sign of life, answered with whether the member has to join again. Versions 0-4."""
 
-from apportion.coord.classic.checks import group_of
+from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session
-from apportion.coord.classic.state import State
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.classic.state import ClassicGroupState
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(turn: Turn, ask: Ask[HeartbeatRequest]) -> None:
+def heartbeat(turn: Turn, ask: GroupRequest[HeartbeatRequest]) -> None:
     """The member lives, and knows whether its group rebalances.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
     REBALANCE_IN_PROGRESS.
     """
     body = ask.body
-    group = group_of(turn, body.group_id)
+    group = existing_group(turn, body.group_id)
     member = group.member_of(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
     arm_session(turn, group, member)
-    code = Code.REBALANCE_IN_PROGRESS if group.live.state is State.PREPARING else Code.NONE
+    code = Code.REBALANCE_IN_PROGRESS if group.live.state is ClassicGroupState.PREPARING else Code.NONE
     turn.reply(ask.ticket, HeartbeatResponse(error_code=int(code)))

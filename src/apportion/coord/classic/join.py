@@ -6,74 +6,74 @@ Versions: 0-9. 1 brings a rebalance timeout, 4 joining in two steps (first an id
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.answers import joined, not_joined, refuse_join, roll, send_away
+from apportion.coord.classic.answers import fail_pending_join, fail_pending_requests, join_error, join_response, members_for_leader
 from apportion.coord.classic.checks import check_group_id
-from apportion.coord.classic.state import SESSION, ClassicGroup, Member, Protocols, State
-from apportion.coord.classic.timers import forget_pending
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState, Protocols
+from apportion.coord.classic.timers import remove_pending_member
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import fits_a_key
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.records import fits_in_key
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.records.groups import GroupMetadataValue
 
-NEW_MEMBER_MS = 300_000
+NEW_MEMBER_TIMEOUT_MS = 300_000
 """How long a new member may wait for its first generation: it cannot say that it lives, and its client may be gone long since."""
-MOST_PENDING = 10_000
-LEAST_PENDING = 100
+MAX_PENDING_JOINS = 10_000
+MIN_PENDING_JOINS = 100
 """How many ids may be handed out at a time: as many as the group may have members, within these bounds."""
 UUID_CHARS = 37  # a dash and the id behind it
 
 
-def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
+def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The member has an id to come back with, waits for the next generation, or knows the current one.
 
     Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST, GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; MEMBER_ID_REQUIRED is the answer that gives an id.
     """
     body = ask.body
-    check(ask, turn.settings)
+    check_request(ask, turn.settings)
     group = turn.ledger.classic_or_none(body.group_id)
     if group is None:
-        check_first(ask)
-        enter(turn, found(turn, body.group_id), ask)
-    elif not has_room(group, body.member_id, turn.settings.group_max_size):
-        turn_away(turn, group, ask)
+        check_first_join(ask)
+        join_without_id(turn, create_group(turn, body.group_id), ask)
+    elif not has_room_for(group, body.member_id, turn.settings.group_max_size):
+        reject_joiner(turn, group, ask)
     else:
         check_protocols(group, body)
         if body.member_id:
-            come_back(turn, group, ask)
+            rejoin(turn, group, ask)
         else:
-            enter(turn, group, ask)
+            join_without_id(turn, group, ask)
 
 
-def check(ask: Ask[JoinGroupRequest], settings: GroupSettings) -> None:
+def check_request(ask: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
     """Refuses what no group could grant, or no record could hold."""
     body = ask.body
     check_group_id(body.group_id)
     least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not least_ms <= body.session_timeout_ms <= most_ms:
         raise Refused(Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}.")
-    if not all(fits_a_key(text) for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))):
+    if not all(fits_in_key(text) for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))):
         raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
-    if not fits_a_key(prefix(ask) + "-" * UUID_CHARS):
+    if not fits_in_key(member_id_prefix(ask) + "-" * UUID_CHARS):
         raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
 
 
-def check_first(ask: Ask[JoinGroupRequest]) -> None:
+def check_first_join(ask: GroupRequest[JoinGroupRequest]) -> None:
     """Refuses a join to a group that is not there, or is about to be made. Errors: UNKNOWN_MEMBER_ID, as in `check_protocols`."""
     if ask.body.member_id:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {ask.body.group_id}.")
-    check_some_protocol(ask.body)
+    check_has_protocol(ask.body)
 
 
-def has_room(group: ClassicGroup, member_id: str, limit: int) -> bool:
+def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
     """The group can take whoever joins. While it prepares, those count who are here: the last to come back may find it full."""
     live = group.live
-    if live.state is State.EMPTY:
+    if live.state is ClassicGroupState.EMPTY:
         return True
     member = live.members.get(member_id)
-    if live.state is State.PREPARING:
+    if live.state is ClassicGroupState.PREPARING:
         return (member is not None and member.join is not None) or live.waiting_joins < limit
     return member is not None or len(live.members) < limit
 
@@ -81,8 +81,8 @@ def has_room(group: ClassicGroup, member_id: str, limit: int) -> bool:
 def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
     """Refuses who could not talk with all the members. Errors: INCONSISTENT_GROUP_PROTOCOL."""
     live = group.live
-    if live.state is State.EMPTY:
-        check_some_protocol(body)
+    if live.state is ClassicGroupState.EMPTY:
+        check_has_protocol(body)
     elif body.protocol_type != live.protocol_type or not any(
         live.speakers.get(protocol.name, 0) == len(live.members) for protocol in body.protocols
     ):
@@ -92,13 +92,13 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
         )
 
 
-def check_some_protocol(body: JoinGroupRequest) -> None:
+def check_has_protocol(body: JoinGroupRequest) -> None:
     """Refuses who speaks nothing. Errors: INCONSISTENT_GROUP_PROTOCOL."""
     if not body.protocol_type or not body.protocols:
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A member needs a protocol type and at least one protocol.")
 
 
-def found(turn: Turn, group_id: str) -> ClassicGroup:
+def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     """There is a classic group of that id, empty and at generation 0, and it will survive a crash."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=turn.now.wall_ms)
     turn.emit(records.classic_group(group_id, value))
@@ -108,87 +108,89 @@ def found(turn: Turn, group_id: str) -> ClassicGroup:
     return group
 
 
-def turn_away(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> None:
+def reject_joiner(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The group is full; a member that comes too late for the next generation is none any more, and a new id is void."""
     member = group.live.members.get(ask.body.member_id)
     if member is not None:
         rebalance.dismiss(turn, group, member)
-    forget_pending(turn, group, ask.body.member_id)
-    rebalance.complete_if_all_here(turn, group)
-    turn.reply(ask.ticket, not_joined(Code.GROUP_MAX_SIZE_REACHED, "", ask.version))
+    remove_pending_member(turn, group, ask.body.member_id)
+    rebalance.complete_join_if_all_joined(turn, group)
+    turn.reply(ask.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", ask.version))
 
 
-def enter(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> None:
+def join_without_id(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
     """Somebody without an id is told one, or is in; as a static member it may have a place already."""
     instance_id = ask.body.group_instance_id
     seated = None if instance_id is None else group.live.instances.get(instance_id)
     if seated is not None:
-        succeed(turn, group, seated, ask)
+        join_as_static_member(turn, group, seated, ask)
         return
-    member_id = new_member_id(prefix(ask), ask.fresh)
+    member_id = new_member_id(member_id_prefix(ask), ask.fresh)
     if instance_id is None and ask.version >= 4:
-        hand_out(turn, group, member_id, ask)
+        require_member_id(turn, group, member_id, ask)
     else:
-        add(turn, group, newcomer(ask, member_id), ask)
+        add_member(turn, group, new_member(ask, member_id), ask)
 
 
-def succeed(turn: Turn, group: ClassicGroup, seated: str, ask: Ask[JoinGroupRequest]) -> None:
+def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, ask: GroupRequest[JoinGroupRequest]) -> None:
     """Give the joiner the place of the static member `seated`, however full the group is.
 
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
     """
-    member_id = ask.body.member_id or new_member_id(prefix(ask), ask.fresh)
-    take_over(turn, group, group.live.members[seated], newcomer(ask, member_id), ask)
+    member_id = ask.body.member_id or new_member_id(member_id_prefix(ask), ask.fresh)
+    replace_static_member(turn, group, group.live.members[seated], new_member(ask, member_id), ask)
 
 
-def hand_out(turn: Turn, group: ClassicGroup, member_id: str, ask: Ask[JoinGroupRequest]) -> None:
+def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The id waits for its member for one session; who never comes back leaves nothing behind. The oldest ids give way to many."""
     pending = group.live.pending_joins
-    while len(pending) >= max(LEAST_PENDING, min(MOST_PENDING, turn.settings.group_max_size)):
-        forget_pending(turn, group, next(iter(pending)))
+    while len(pending) >= max(MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)):
+        remove_pending_member(turn, group, next(iter(pending)))
     pending[member_id] = None
     turn.deadlines.arm((SESSION, group.group_id, member_id), turn.now.mono_ms + ask.body.session_timeout_ms)
-    turn.reply(ask.ticket, not_joined(Code.MEMBER_ID_REQUIRED, member_id, ask.version))
+    turn.reply(ask.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, ask.version))
 
 
-def add(turn: Turn, group: ClassicGroup, member: Member, ask: Ask[JoinGroupRequest]) -> None:
+def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The group has a new member, which waits for its first generation."""
     live = group.live
     member.is_new = True
-    live.newcomers = live.newcomers or live.state is State.PREPARING
+    live.newcomers = live.newcomers or live.state is ClassicGroupState.PREPARING
     live.add(member)
-    park(turn, group, member, ask)
-    rebalance.arm_session(turn, group, member, NEW_MEMBER_MS)
-    rebalance.prepare_or_complete(turn, group)
+    park_join(turn, group, member, ask)
+    rebalance.arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
+    rebalance.prepare_or_complete_join(turn, group)
 
 
-def come_back(turn: Turn, group: ClassicGroup, ask: Ask[JoinGroupRequest]) -> None:
+def rejoin(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
     """Somebody with an id has its place in the next generation, or knows the current one if it need not wait for another."""
     body, live = ask.body, group.live
     if body.member_id in live.pending_joins:
         if body.group_instance_id is not None:
             raise Refused(Code.UNKNOWN_SERVER_ERROR, f"Member {body.member_id} was given its id as a dynamic member.")
-        add(turn, group, newcomer(ask, body.member_id), ask)
+        add_member(turn, group, new_member(ask, body.member_id), ask)
         return
     member = group.member_of(body.member_id, body.group_instance_id)
-    protocols = spoken(body)
-    if live.state is not State.PREPARING and is_answered(
+    protocols = supported_protocols(body)
+    if live.state is not ClassicGroupState.PREPARING and may_answer_at_once(
         live.state, live.leader == member.member_id, member.protocols == protocols
     ):
-        turn.reply(ask.ticket, joined(live, member, roll(live) if live.leader == member.member_id else ()))
+        turn.reply(ask.ticket, join_response(live, member, members_for_leader(live) if live.leader == member.member_id else ()))
         return
     live.say(member, protocols)
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
-    park(turn, group, member, ask)
-    rebalance.prepare_or_complete(turn, group)
+    park_join(turn, group, member, ask)
+    rebalance.prepare_or_complete_join(turn, group)
 
 
-def is_answered(state: State, leads: bool, says_the_same: bool) -> bool:
+def may_answer_at_once(state: ClassicGroupState, leads: bool, says_the_same: bool) -> bool:
     """The member, which joins between two rebalances, may have missed its answer; a stable group's leader wants another one."""
-    return says_the_same and (state is State.COMPLETING or not leads)
+    return says_the_same and (state is ClassicGroupState.COMPLETING or not leads)
 
 
-def take_over(turn: Turn, group: ClassicGroup, old: Member, new: Member, ask: Ask[JoinGroupRequest]) -> None:
+def replace_static_member(
+    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]
+) -> None:
     """A static member that starts again has its place under a new id, and whoever has the old id is fenced (KIP-345).
 
     A stable group whose choice of protocol stays the same goes on as it is. From version 9 on the leader is told that it leads and
@@ -197,43 +199,43 @@ def take_over(turn: Turn, group: ClassicGroup, old: Member, new: Member, ask: As
     """
     live = group.live
     led_by = live.leader
-    send_away(turn, group, old, Code.FENCED_INSTANCE_ID, old.member_id)
+    fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, old.member_id)
     turn.deadlines.disarm((SESSION, group.group_id, old.member_id))
     new.assignment = old.assignment
     live.replace(old, new)
     rebalance.arm_session(turn, group, new)
-    if live.state is State.STABLE and live.elected() == live.protocol:
+    if live.state is ClassicGroupState.STABLE and live.elected() == live.protocol:
         turn.emit(group.to_save())
-        turn.reply(ask.ticket, returned(group, new, led_by, ask.version))
+        turn.reply(ask.ticket, static_member_response(group, new, led_by, ask.version))
     else:
-        park(turn, group, new, ask)
-        rebalance.prepare_or_complete(turn, group)
+        park_join(turn, group, new, ask)
+        rebalance.prepare_or_complete_join(turn, group)
 
 
-def returned(group: ClassicGroup, member: Member, led_by: str | None, version: int) -> JoinGroupResponse:
+def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int) -> JoinGroupResponse:
     """The generation that goes on, as the static member hears of it that came back. led_by: the leader when it came."""
     live = group.live
     if version < 9:
-        return joined(live, member, led_by="" if led_by == member.member_id else led_by)
+        return join_response(live, member, led_by="" if led_by == member.member_id else led_by)
     leads = live.leader == member.member_id
-    return joined(live, member, roll(live) if leads else (), skips_assignment=leads)
+    return join_response(live, member, members_for_leader(live) if leads else (), skips_assignment=leads)
 
 
-def park(turn: Turn, group: ClassicGroup, member: Member, ask: Ask[JoinGroupRequest]) -> None:
+def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The member waits on this request; one on which it waited before is sent back, for a member waits once."""
     before = group.live.park_join(member, turn.park(ask))
-    refuse_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
+    fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
-def newcomer(ask: Ask[JoinGroupRequest], member_id: str) -> Member:
+def new_member(ask: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
     """A member as it describes itself, which no group knows yet."""
-    member = Member(member_id, ask.body.group_instance_id, ask.caller, ask.body.protocol_type)
+    member = ClassicGroupMember(member_id, ask.body.group_instance_id, ask.caller, ask.body.protocol_type)
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
-    member.protocols = spoken(ask.body)
+    member.protocols = supported_protocols(ask.body)
     return member
 
 
-def timeouts_ms(ask: Ask[JoinGroupRequest]) -> tuple[int, int]:
+def timeouts_ms(ask: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
     """Return the session and the rebalance timeout; version 0 knows only the first.
 
     A negative rebalance timeout is over at once, as in Kafka.
@@ -242,7 +244,7 @@ def timeouts_ms(ask: Ask[JoinGroupRequest]) -> tuple[int, int]:
     return session_ms, session_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
 
 
-def spoken(body: JoinGroupRequest) -> Protocols:
+def supported_protocols(body: JoinGroupRequest) -> Protocols:
     """The protocols of the member, each once, and no view of the request."""
     said: dict[str, bytes] = {}
     for protocol in body.protocols:
@@ -251,7 +253,7 @@ def spoken(body: JoinGroupRequest) -> Protocols:
     return tuple(said.items())
 
 
-def prefix(ask: Ask[JoinGroupRequest]) -> str:
+def member_id_prefix(ask: GroupRequest[JoinGroupRequest]) -> str:
     """What the id of the member begins with: its instance, or its client."""
     instance_id = ask.body.group_instance_id
     return ask.caller.client_id if instance_id is None else instance_id

@@ -2,14 +2,14 @@
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
-from apportion.coord.classic.state import ClassicGroup, State
-from apportion.coord.classic.timers import forget_pending, remove
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.timers import remove_member, remove_pending_member
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 
-def leave(turn: Turn, ask: Ask[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
     """The named members are gone, and the others rebalance once.
 
     Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, which up to version 2 stand at the top.
@@ -18,29 +18,29 @@ def leave(turn: Turn, ask: Ask[LeaveGroupRequest]) -> None:
     check_group_id(body.group_id)
     group = turn.ledger.classic_or_none(body.group_id)
     leaving = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    codes = [Code.UNKNOWN_MEMBER_ID if group is None else let_go(turn, group, who) for who in leaving]
-    if group is not None and Code.NONE in codes and group.live.state is not State.EMPTY:
-        rebalance.prepare_or_complete(turn, group)
-    turn.reply(ask.ticket, left(ask.version, leaving, codes))
+    codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, who) for who in leaving]
+    if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
+        rebalance.prepare_or_complete_join(turn, group)
+    turn.reply(ask.ticket, leave_response(ask.version, leaving, codes))
 
 
-def let_go(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> Code:
+def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> Code:
     """NONE, and the member is gone, or why it is not. An instance alone names whoever has its place."""
     member_id, instance_id = who.member_id, who.group_instance_id
     if not member_id and instance_id is not None:
         member_id = group.live.instances.get(instance_id, "")
     if member_id in group.live.pending_joins:
-        forget_pending(turn, group, member_id)
+        remove_pending_member(turn, group, member_id)
         return Code.NONE
     try:
         member = group.member_of(member_id, instance_id)
     except Refused as refusal:  # one of many: the others have their answers
         return refusal.code
-    remove(turn, group, member)
+    remove_member(turn, group, member)
     return Code.NONE
 
 
-def left(version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
+def leave_response(version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
     """What became of each; before version 3 there is one, and its code stands at the top."""
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))

@@ -4,8 +4,8 @@
 before its first generation (`group.initial.rebalance.delay.ms`), again each time somebody came, up to the rebalance timeout.
 """
 
-from apportion.coord.classic.answers import refuse_sync, roll, tell_joined
-from apportion.coord.classic.state import SESSION, ClassicGroup, Member, State
+from apportion.coord.classic.answers import complete_pending_join, fail_pending_sync, members_for_leader
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
@@ -13,60 +13,60 @@ from apportion.errors import Code
 JOIN = "classic join"
 SYNC = "classic sync"
 """The kinds of deadline of a whole group: everybody must have joined; everybody must have asked for its assignment."""
-LEAST_WAIT_MS = 1_000  # for members that are away
+MIN_REJOIN_WAIT_MS = 1_000  # for members that are away
 
 
-def arm_session(turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
+def arm_session(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None) -> None:
     """The member has a whole session from now; `timeout_ms` where it is given another patience."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
-def dismiss(turn: Turn, group: ClassicGroup, member: Member) -> None:
+def dismiss(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """The member is none any more, and nothing is due for it. What becomes of the others is for the caller to say."""
     turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
     group.live.remove(member)
 
 
-def prepare_or_complete(turn: Turn, group: ClassicGroup) -> None:
+def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
     """The group, of which somebody is new, gone or of another mind, is on its way to a generation that knows it."""
-    if group.live.state is State.PREPARING:
-        complete_if_all_here(turn, group)
+    if group.live.state is ClassicGroupState.PREPARING:
+        complete_join_if_all_joined(turn, group)
     else:
-        prepare(turn, group)
+        prepare_rebalance(turn, group)
 
 
-def prepare(turn: Turn, group: ClassicGroup) -> None:
+def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     """The group waits for everybody to join (again); members that wait for an assignment are sent to join too."""
     live = group.live
-    if live.state is State.COMPLETING:
+    if live.state is ClassicGroupState.COMPLETING:
         for member in live.members.values():
             member.assignment = b""
             if member.sync is not None:  # while it waited, its session may have ended without notice
                 arm_session(turn, group, member)
-            refuse_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
+            fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
-    was_empty = live.state is State.EMPTY
-    live.move(State.PREPARING, turn.now.wall_ms)
+    was_empty = live.state is ClassicGroupState.EMPTY
+    live.move(ClassicGroupState.PREPARING, turn.now.wall_ms)
     if was_empty:
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
         live.newcomers, live.initial_wait_ms = False, max(live.rebalance_timeout_ms() - delay_ms, 0)
-        _arm(turn, JOIN, group, delay_ms)
+        _arm_deadline(turn, JOIN, group, delay_ms)
     elif live.all_joined():
-        complete(turn, group)
+        complete_join(turn, group)
     else:
-        _arm(turn, JOIN, group, live.rebalance_timeout_ms())
+        _arm_deadline(turn, JOIN, group, live.rebalance_timeout_ms())
 
 
-def complete_if_all_here(turn: Turn, group: ClassicGroup) -> None:
+def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
     """A group that waits for nobody any more has a new generation; one that was empty waits for its time instead."""
     live = group.live
-    if live.state is State.PREPARING and live.came_from is not State.EMPTY and live.all_joined():
-        complete(turn, group)
+    if live.state is ClassicGroupState.PREPARING and live.came_from is not ClassicGroupState.EMPTY and live.all_joined():
+        complete_join(turn, group)
 
 
-def complete(turn: Turn, group: ClassicGroup) -> None:
+def complete_join(turn: Turn, group: ClassicGroup) -> None:
     """The group has a new generation of those who joined and of the static members, and each that waits is told.
 
     Nobody left: the group is empty, and that is saved. Only static members that are away: they have another rebalance timeout, a
@@ -74,31 +74,33 @@ def complete(turn: Turn, group: ClassicGroup) -> None:
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
-    _put_out(turn, group, [each for each in live.members.values() if each.join is None and each.instance_id is None], "join")
+    _remove_late_members(
+        turn, group, [each for each in live.members.values() if each.join is None and each.instance_id is None], "join"
+    )
     leader = live.members.get(live.leader or "")
     if leader is None or leader.join is None:
         leader = next((each for each in live.members.values() if each.join is not None), None)
         if leader is None and live.members:
-            _arm(turn, JOIN, group, max(live.rebalance_timeout_ms(), LEAST_WAIT_MS))
+            _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
         live.leader = None if leader is None else leader.member_id
     live.protocol = None if leader is None else live.elected()
     live.begin()
     if leader is None:
-        live.move(State.EMPTY, turn.now.wall_ms)
+        live.move(ClassicGroupState.EMPTY, turn.now.wall_ms)
         turn.emit(group.to_save())
         return
-    live.move(State.COMPLETING, turn.now.wall_ms)
-    members = roll(live)
+    live.move(ClassicGroupState.COMPLETING, turn.now.wall_ms)
+    members = members_for_leader(live)
     for member in live.members.values():
-        tell_joined(turn, live, member, members if member is leader else ())
+        complete_pending_join(turn, live, member, members if member is leader else ())
         member.is_new = False
         arm_session(turn, group, member)
         live.pending_syncs[member.member_id] = None
-    _arm(turn, SYNC, group, live.rebalance_timeout_ms())
+    _arm_deadline(turn, SYNC, group, live.rebalance_timeout_ms())
 
 
-def synced(turn: Turn, group: ClassicGroup, member: Member) -> None:
+def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """The member has asked for its assignment; once all have, nothing is due for the group."""
     pending = group.live.pending_syncs
     pending.pop(member.member_id, None)
@@ -106,33 +108,33 @@ def synced(turn: Turn, group: ClassicGroup, member: Member) -> None:
         turn.deadlines.disarm((SYNC, group.group_id))
 
 
-def join_is_due(turn: Turn, key: Key) -> None:
+def expire_join(turn: Turn, key: Key) -> None:
     """Whoever has not joined by now is out; a group that was empty waits once more if somebody came meanwhile."""
     group = turn.ledger.classic_or_none(key[1])
-    if group is None or group.live.state is not State.PREPARING:
+    if group is None or group.live.state is not ClassicGroupState.PREPARING:
         return
     live = group.live
-    if live.came_from is State.EMPTY and live.newcomers and live.initial_wait_ms:
+    if live.came_from is ClassicGroupState.EMPTY and live.newcomers and live.initial_wait_ms:
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
         wait_ms = min(delay_ms, live.initial_wait_ms)
         live.newcomers, live.initial_wait_ms = False, max(live.initial_wait_ms - delay_ms, 0)
-        _arm(turn, JOIN, group, wait_ms)
+        _arm_deadline(turn, JOIN, group, wait_ms)
     else:
-        complete(turn, group)
+        complete_join(turn, group)
 
 
-def sync_is_due(turn: Turn, key: Key) -> None:
+def expire_sync(turn: Turn, key: Key) -> None:
     """Whoever has not asked for its assignment by now is out, and the others join again."""
     group = turn.ledger.classic_or_none(key[1])
-    if group is None or group.live.state not in (State.COMPLETING, State.STABLE):
+    if group is None or group.live.state not in (ClassicGroupState.COMPLETING, ClassicGroupState.STABLE):
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
     if late:
-        _put_out(turn, group, late, "sync")
-        prepare(turn, group)
+        _remove_late_members(turn, group, late, "sync")
+        prepare_rebalance(turn, group)
 
 
-def _put_out(turn: Turn, group: ClassicGroup, late: list[Member], owed: str) -> None:
+def _remove_late_members(turn: Turn, group: ClassicGroup, late: list[ClassicGroupMember], owed: str) -> None:
     """The members that did not do what they owed are none any more."""
     if late:
         turn.note(
@@ -142,5 +144,5 @@ def _put_out(turn: Turn, group: ClassicGroup, late: list[Member], owed: str) -> 
         dismiss(turn, group, member)
 
 
-def _arm(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
+def _arm_deadline(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
     turn.deadlines.arm((kind, group.group_id), turn.now.mono_ms + wait_ms)

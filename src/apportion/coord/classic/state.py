@@ -18,9 +18,9 @@ from enum import Enum
 from typing import TypeAlias
 
 from apportion.coord import records
-from apportion.coord.classic.election import elect
-from apportion.coord.group import CONSUMER, CommitClaim, FetchClaim
-from apportion.coord.records import Record
+from apportion.coord.classic.election import select_protocol
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
+from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller, Ticket
@@ -31,14 +31,14 @@ from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 SESSION = "classic session"
 """The kind of deadline at which a member that was silent is gone, and an id that was only handed out is void."""
 
-UNREAD: dict[str, None] = {}
+NOT_DECODED: dict[str, None] = {}
 """Stands for the topics of a generation until somebody asks for them."""
 
 Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
 """What a member can speak, best first: names, and what it says in each."""
 
 
-class State(Enum):
+class ClassicGroupState(Enum):
     """Where a group stands, by the names that Kafka's tools show. No group is DEAD: that is said of one that is not there."""
 
     EMPTY = "Empty"
@@ -49,14 +49,14 @@ class State(Enum):
 
 
 NEXT = {  # state -> the states that a group may go to from there
-    State.EMPTY: {State.PREPARING},
-    State.PREPARING: {State.COMPLETING, State.EMPTY},
-    State.COMPLETING: {State.STABLE, State.PREPARING},
-    State.STABLE: {State.PREPARING},
+    ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING},
+    ClassicGroupState.PREPARING: {ClassicGroupState.COMPLETING, ClassicGroupState.EMPTY},
+    ClassicGroupState.COMPLETING: {ClassicGroupState.STABLE, ClassicGroupState.PREPARING},
+    ClassicGroupState.STABLE: {ClassicGroupState.PREPARING},
 }
 
 
-class Member:
+class ClassicGroupMember:
     """One member: what it said, what it was assigned, and the tickets on which it waits.
 
     is_new: it has not heard of any generation yet, so nothing but its own patience keeps it alive.
@@ -101,7 +101,7 @@ class Member:
         return next((said for name, said in self.protocols if name == protocol), b"")
 
 
-class Live:
+class ClassicGroupLiveState:
     """What the members of a group do now. Its methods keep the counters true; who may do what is decided elsewhere."""
 
     __slots__ = (
@@ -127,8 +127,8 @@ class Live:
     )
 
     def __init__(self) -> None:
-        self.state = State.EMPTY
-        self.came_from = State.DEAD
+        self.state = ClassicGroupState.EMPTY
+        self.came_from = ClassicGroupState.DEAD
         self.since_ms = -1  # the wall time of the last change of state
         self.generation = 0
         self.is_restored = False  # the generation was read from the log, and later ones may have died unsaved
@@ -136,7 +136,7 @@ class Live:
         self.protocol_type = ""  # "" until a first member has one
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}  # in the order in which they joined
+        self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.pending_joins: dict[str, None] = {}  # ids that were handed out, oldest first, and have not joined yet
         self.pending_syncs: dict[str, None] = {}  # members of this generation that have not asked for their assignment
@@ -145,14 +145,14 @@ class Live:
         self.newcomers = False  # somebody came since the initial wait was last looked at
         self.initial_wait_ms = 0  # how much longer a group that was empty may be kept waiting
         self.said: tuple[bytes, ...] | None = None  # what the members said when the generation began; None before the first
-        self.topics: dict[str, None] | None = UNREAD  # what they said that they read; None where nobody can know
+        self.topics: dict[str, None] | None = NOT_DECODED  # what they said that they read; None where nobody can know
 
-    def move(self, state: State, wall_ms: int) -> None:
+    def move(self, state: ClassicGroupState, wall_ms: int) -> None:
         """The group is in that state from now on."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.came_from, self.state, self.since_ms = self.state, state, wall_ms
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicGroupMember) -> None:
         """The member is one of the group; the first one gives the group its type, and leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -164,7 +164,7 @@ class Live:
             self.instances[member.instance_id] = member.member_id
         self._count(member, 1)
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicGroupMember) -> None:
         """The member is none any more; if it led, the one that has been here longest leads. Its tickets must be spent before."""
         assert not member.is_waiting, f"{member.member_id} still waits"
         del self.members[member.member_id]
@@ -175,7 +175,7 @@ class Live:
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
 
-    def replace(self, old: Member, new: Member) -> None:
+    def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
         """The new member has the old one's place, its part in the generation, and its leadership."""
         led, owed_sync = self.leader == old.member_id, old.member_id in self.pending_syncs
         self.remove(old)
@@ -185,19 +185,19 @@ class Live:
         if owed_sync:
             self.pending_syncs[new.member_id] = None
 
-    def say(self, member: Member, protocols: Protocols) -> None:
+    def say(self, member: ClassicGroupMember, protocols: Protocols) -> None:
         """The member, which is in the group, speaks these protocols."""
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
-    def park_join(self, member: Member, ticket: Ticket) -> Ticket | None:
+    def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
         """The member waits on `ticket` for the next generation; the ticket on which it had waited before, if it had."""
         before, member.join = member.join, ticket
         self.waiting_joins += before is None
         return before
 
-    def unpark_join(self, member: Member) -> Ticket | None:
+    def unpark_join(self, member: ClassicGroupMember) -> Ticket | None:
         """The member does not wait for a generation any more; the ticket on which it did."""
         ticket, member.join = member.join, None
         self.waiting_joins -= ticket is not None
@@ -212,7 +212,7 @@ class Live:
     def listen(self) -> None:
         """What the members say now is what this generation reads, whatever they may say later."""
         self.said = tuple(member.metadata(self.protocol) for member in self.members.values())
-        self.topics = UNREAD
+        self.topics = NOT_DECODED
 
     def all_joined(self) -> bool:
         """True where nobody is missing: every member waits, and no id that was handed out is still to come."""
@@ -220,13 +220,13 @@ class Live:
 
     def elected(self) -> str:
         """The protocol that the members would choose now."""
-        return elect([name for name, _ in member.protocols] for member in self.members.values())
+        return select_protocol([name for name, _ in member.protocols] for member in self.members.values())
 
     def rebalance_timeout_ms(self) -> int:
         """How long everybody has to join: as long as the most patient member allows."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def _count(self, member: Member, step: int) -> None:
+    def _count(self, member: ClassicGroupMember, step: int) -> None:
         for name, _ in member.protocols:
             count = self.speakers.get(name, 0) + step
             if count:
@@ -245,7 +245,7 @@ class ClassicGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.saved: GroupMetadataValue | None = None
-        self.live = Live()
+        self.live = ClassicGroupLiveState()
 
     @property
     def protocol_type(self) -> str:
@@ -254,7 +254,7 @@ class ClassicGroup:
 
     def is_empty(self) -> bool:
         """True where the group has no members."""
-        return self.live.state is State.EMPTY
+        return self.live.state is ClassicGroupState.EMPTY
 
     def state_name(self) -> str:
         """The state as Kafka's tools name it."""
@@ -263,9 +263,9 @@ class ClassicGroup:
     def subscribes_to(self, topic: str) -> bool:
         """True where some member of the generation read that topic when it began, or may: an unreadable subscription may say so."""
         live = self.live
-        if live.protocol_type != CONSUMER:
+        if live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
-        if live.topics is UNREAD:
+        if live.topics is NOT_DECODED:
             live.topics = self._topics_or_none()
         return live.topics is None or topic in live.topics
 
@@ -276,9 +276,13 @@ class ClassicGroup:
         whose topics are known, and who are not on the way to another generation, can do without an offset.
         """
         live = self.live
-        if live.state is State.EMPTY:
+        if live.state is ClassicGroupState.EMPTY:
             return live.since_ms if live.protocol_type and live.since_ms >= 0 else committed_ms
-        if live.state is State.STABLE and live.protocol_type == CONSUMER and not self.subscribes_to(topic):
+        if (
+            live.state is ClassicGroupState.STABLE
+            and live.protocol_type == CONSUMER_PROTOCOL_TYPE
+            and not self.subscribes_to(topic)
+        ):
             return committed_ms
         return None
 
@@ -288,14 +292,14 @@ class ClassicGroup:
         Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`, REBALANCE_IN_PROGRESS.
         """
         live = self.live
-        if claim.epoch < 0 and live.state is State.EMPTY:
+        if claim.epoch < 0 and live.state is ClassicGroupState.EMPTY:
             return
         if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
             self.member_of(claim.member_id, claim.instance_id)
             self.check_generation(claim.epoch)
-        elif live.state is not State.EMPTY:
+        elif live.state is not ClassicGroupState.EMPTY:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has members, so only they may commit.")
-        if live.state is State.COMPLETING:
+        if live.state is ClassicGroupState.COMPLETING:
             raise Refused(Code.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, claim: FetchClaim) -> None:
@@ -303,7 +307,7 @@ class ClassicGroup:
 
     def check_offset_deletion(self) -> None:
         """Refuses to forget offsets of members whose topics nobody can know. Errors: NON_EMPTY_GROUP."""
-        if not self.is_empty() and self.live.protocol_type != CONSUMER:
+        if not self.is_empty() and self.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             raise Refused(Code.NON_EMPTY_GROUP)
 
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
@@ -311,11 +315,11 @@ class ClassicGroup:
         member = self.live.members.get(member_id)
         return None if member is None else ((SESSION, self.group_id, member_id), member.session_timeout_ms)
 
-    def tombstones(self) -> Iterator[Record]:
+    def tombstones(self) -> Iterator[CoordinatorRecord]:
         """The records after which the group, which has no members, is forgotten."""
         yield records.classic_group(self.group_id, None)
 
-    def member_of(self, member_id: str, instance_id: str | None) -> Member:
+    def member_of(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
         """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (its instance is another member now)."""
         if instance_id is not None:
             seated = self.live.instances.get(instance_id)
@@ -338,7 +342,7 @@ class ClassicGroup:
         if generation != self.live.generation:
             raise Refused(Code.ILLEGAL_GENERATION, f"Group {self.group_id} is at generation {self.live.generation}.")
 
-    def to_save(self) -> Record:
+    def to_save(self) -> CoordinatorRecord:
         """The record that says what is live."""
         live = self.live
         value = GroupMetadataValue(
@@ -367,17 +371,19 @@ class ClassicGroup:
         """What is live is what was saved, and nobody waits for anything."""
         saved = self.saved
         assert saved is not None, f"group {self.group_id} was never saved"
-        live = self.live = Live()
+        live = self.live = ClassicGroupLiveState()
         live.generation, live.protocol, live.since_ms = saved.generation, saved.protocol, saved.current_state_timestamp
         for said in saved.members:
-            member = Member(said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type)
+            member = ClassicGroupMember(
+                said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type
+            )
             member.session_timeout_ms = said.session_timeout
             member.rebalance_timeout_ms = said.session_timeout if said.rebalance_timeout < 0 else said.rebalance_timeout
             member.protocols = ((saved.protocol or "", bytes(said.subscription)),)
             member.assignment = bytes(said.assignment)
             live.add(member)
         live.protocol_type, live.leader = saved.protocol_type, saved.leader
-        live.state = State.STABLE if live.members else State.EMPTY
+        live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
         live.listen()
 
     def _topics_or_none(self) -> dict[str, None] | None:

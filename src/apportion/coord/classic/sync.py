@@ -1,18 +1,18 @@
 """The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
 
-from apportion.coord.classic.answers import refuse_sync, synced, tell_synced
-from apportion.coord.classic.checks import group_of
-from apportion.coord.classic.rebalance import arm_session, prepare
-from apportion.coord.classic.rebalance import synced as has_synced
-from apportion.coord.classic.state import ClassicGroup, State
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.classic.answers import complete_pending_sync, fail_pending_sync, sync_response
+from apportion.coord.classic.checks import existing_group
+from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
+from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-LARGEST_BYTES = 1 << 26  # of one group's record: Kafka has a limit for any record
+MAX_GROUP_BYTES = 1 << 26  # of one group's record: Kafka has a limit for any record
 
 
-def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
+def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
     """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, INVALID_GROUP_ID,
@@ -21,22 +21,22 @@ def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
     body = ask.body
     if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
-    group = group_of(turn, body.group_id)
+    group = existing_group(turn, body.group_id)
     member = group.member_of(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
     live = group.live
     check_protocol(group, body)
-    if live.state is State.PREPARING:
+    if live.state is ClassicGroupState.PREPARING:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     has_synced(turn, group, member)
-    if live.state is State.STABLE:
+    if live.state is ClassicGroupState.STABLE:
         arm_session(turn, group, member)
-        turn.reply(ask.ticket, synced(live, member))
+        turn.reply(ask.ticket, sync_response(live, member))
         return
-    refuse_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # it asked before on another connection
+    fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # it asked before on another connection
     member.sync = turn.park(ask)
     if live.leader == body.member_id:
-        settle(turn, group, body.assignments)
+        store_assignment(turn, group, body.assignments)
 
 
 def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
@@ -48,12 +48,12 @@ def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
         )
 
 
-def size_bytes(group: ClassicGroup) -> int:
+def metadata_size_bytes(group: ClassicGroup) -> int:
     """What the members say in the protocol of their generation, as far as it may be long."""
     return sum(len(member.metadata(group.live.protocol)) for member in group.live.members.values())
 
 
-def settle(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignment, ...]) -> None:
+def store_assignment(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignment, ...]) -> None:
     """Every member has what the leader gave it (nothing where it gave nothing), which is saved, and all that wait are told.
 
     What is given to strangers is left out. A group too large for one record is told UNKNOWN_SERVER_ERROR and joins again, as in
@@ -61,18 +61,20 @@ def settle(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignm
     """
     live = group.live
     assignments = {said.member_id: said.assignment for said in given if said.member_id in live.members}
-    if size_bytes(group) + sum(map(len, assignments.values())) > LARGEST_BYTES:
-        turn.note("error", f"group {group.group_id} is not saved: what its members say and get is more than {LARGEST_BYTES} bytes")
+    if metadata_size_bytes(group) + sum(map(len, assignments.values())) > MAX_GROUP_BYTES:
+        turn.note(
+            "error", f"group {group.group_id} is not saved: what its members say and get is more than {MAX_GROUP_BYTES} bytes"
+        )
         for member in live.members.values():
             arm_session(turn, group, member)
-            refuse_sync(turn, member, Code.UNKNOWN_SERVER_ERROR)
-        prepare(turn, group)
+            fail_pending_sync(turn, member, Code.UNKNOWN_SERVER_ERROR)
+        prepare_rebalance(turn, group)
         return
     for member in live.members.values():
         member.assignment = bytes(assignments.get(member.member_id, b""))
-    live.move(State.STABLE, turn.now.wall_ms)
+    live.move(ClassicGroupState.STABLE, turn.now.wall_ms)
     turn.emit(group.to_save())
     for member in live.members.values():
         if member.sync is not None:
-            tell_synced(turn, live, member)
+            complete_pending_sync(turn, live, member)
             arm_session(turn, group, member)

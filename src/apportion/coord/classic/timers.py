@@ -1,14 +1,14 @@
 """How members of a classic group go without saying so, and how a group begins again after its log was read."""
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.answers import send_away
-from apportion.coord.classic.state import SESSION, ClassicGroup, Member, State
+from apportion.coord.classic.answers import fail_pending_requests
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
 
 
-def session(turn: Turn, key: Key) -> None:
+def expire_session(turn: Turn, key: Key) -> None:
     """A member that was silent for a whole session is gone, and an id that was only handed out is void.
 
     A member that waits cannot speak and so is alive, but for a new one: should its join be lost, nobody would ever miss it.
@@ -18,49 +18,49 @@ def session(turn: Turn, key: Key) -> None:
     if group is None:
         return
     if member_id in group.live.pending_joins:
-        forget_pending(turn, group, member_id)
-        rebalance.complete_if_all_here(turn, group)
+        remove_pending_member(turn, group, member_id)
+        rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None and (member.is_new or not member.is_waiting):
         turn.note("info", f"group {group_id}: member {member_id} was silent for too long and is gone")
-        remove(turn, group, member)
-        if group.live.state is not State.EMPTY:
-            rebalance.prepare_or_complete(turn, group)
+        remove_member(turn, group, member)
+        if group.live.state is not ClassicGroupState.EMPTY:
+            rebalance.prepare_or_complete_join(turn, group)
 
 
-def remove(turn: Turn, group: ClassicGroup, member: Member) -> None:
+def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """The member is none any more, and if it waits, it is told so. The others are the caller's."""
-    send_away(turn, group, member, Code.UNKNOWN_MEMBER_ID)
+    fail_pending_requests(turn, group, member, Code.UNKNOWN_MEMBER_ID)
     rebalance.dismiss(turn, group, member)
 
 
-def forget_pending(turn: Turn, group: ClassicGroup, member_id: str) -> None:
+def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:
     """The id that was handed out is void, and nobody waits for it."""
     turn.deadlines.disarm((SESSION, group.group_id, member_id))
     group.live.pending_joins.pop(member_id, None)
 
 
-def restore(turn: Turn, group: ClassicGroup) -> None:
+def restore_after_start(turn: Turn, group: ClassicGroup) -> None:
     """Revive the group after a start; generations later than the saved one may have died with the broker."""
-    revive(turn, group)
+    restore_group(turn, group)
     group.live.is_restored = True
 
 
-def revive(turn: Turn, group: ClassicGroup) -> None:
+def restore_group(turn: Turn, group: ClassicGroup) -> None:
     """The group stands where its log left it: every member has a whole session, and too many of them must join again."""
     group.revive()
     for member in group.live.members.values():
         rebalance.arm_session(turn, group, member)
     if len(group.live.members) > turn.settings.group_max_size:
         turn.note("info", f"group {group.group_id} has more than {turn.settings.group_max_size} members, who must join again")
-        rebalance.prepare(turn, group)
+        rebalance.prepare_rebalance(turn, group)
     elif group.live.members and group.live.leader is None:  # it comes from a consumer group, and nobody made its generation
-        rebalance.prepare(turn, group)
+        rebalance.prepare_rebalance(turn, group)
 
 
-def disband(turn: Turn, group: ClassicGroup, code: Code) -> None:
+def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
     """Nobody waits for anything in the group, and nothing is due in it: it is about to become another, or nothing."""
     for member in group.live.members.values():
-        send_away(turn, group, member, code, member.member_id)
+        fail_pending_requests(turn, group, member, code, member.member_id)
         turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
     for member_id in group.live.pending_joins:
         turn.deadlines.disarm((SESSION, group.group_id, member_id))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apportion.coord.consumer.units import Parts
+from apportion.coord.consumer.units import PartitionsOfTopic
 from apportion.machine import Caller
 from apportion.wire.records.groups import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 
@@ -29,7 +29,7 @@ class Beat:
     topics: tuple[str, ...] | None = None
     regex: str | None = None  # "" or None until expressions are resolved
     assignor: str | None = None
-    owned: tuple[Parts, ...] | None = None
+    owned: tuple[PartitionsOfTopic, ...] | None = None
     classic: ClassicMemberMetadata | None = None
 
     @property
@@ -39,7 +39,7 @@ class Beat:
         return says_wishes and self.rebalance_timeout_ms != -1 and self.owned is not None
 
 
-def merged(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
+def merge_metadata(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
     """What the member has said up to and including `beat`; the very same value where that is nothing new."""
     if (
         beat.topics is None

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat_api import new_member_id
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.spine import bump_if_it_mattered, heartbeat, still_wanted
-from apportion.coord.consumer.state import IncrementalGroup, Member
-from apportion.coord.group import CONSUMER
-from apportion.coord.records import fits_a_key
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.spine import bump_epoch_if_changed, heartbeat, subscribed_units
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
+from apportion.coord.records import fits_in_key
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
 from apportion.wire.messages import heartbeat as signs
@@ -29,15 +29,15 @@ from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment,
 from apportion.wire.records.groups import ClassicMemberMetadata, ClassicProtocol, TopicPartitions
 
 
-class Seat(NamedTuple):
+class ClassicCaller(NamedTuple):
     """A classic member that speaks, in its group, and what it said as such: it believes in its first protocol."""
 
-    group: IncrementalGroup
-    member: Member
+    group: ConsumerGroup
+    member: ConsumerGroupMember
     classic: ClassicMemberMetadata
 
 
-def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
+def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
 
     Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
@@ -55,13 +55,13 @@ def join(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
         turn.reply(ask.ticket, refused)
         return
     if body.member_id and body.group_instance_id is not None:
-        _seated(group, body.member_id, body.group_instance_id)
-    verdict = heartbeat(turn, beat_of(turn, ask, subscription_of(body)))
-    timers.await_sync(turn, verdict.group, verdict.member)
-    turn.reply(ask.ticket, joined(verdict.member, body.protocols[0].name))
+        _checked_member(group, body.member_id, body.group_instance_id)
+    verdict = heartbeat(turn, to_beat(turn, ask, subscription_of(body)))
+    timers.arm_sync(turn, verdict.group, verdict.member)
+    turn.reply(ask.ticket, join_response(verdict.member, body.protocols[0].name))
 
 
-def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> None:
+def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None:
     """Refuse a joiner that cannot be in the group.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where the policy keeps the protocols apart, INVALID_REQUEST,
@@ -69,14 +69,14 @@ def check_join(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> N
     """
     if turn.settings.group_consumer_migration_policy == "disabled":
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {body.group_id} takes members of the consumer protocol only.")
-    if not fits_a_key(body.member_id):
+    if not fits_in_key(body.member_id):
         raise Refused(Code.INVALID_REQUEST, "MemberId is too long.")
     limit = turn.settings.group_consumer_max_size
     if not fencing.has_room(group, body.member_id, limit):
-        raise fencing.full_group(body.group_id, limit)
+        raise fencing.group_full_error(body.group_id, limit)
     saved = group.saved
     is_shared = any(saved.speakers.get(protocol.name, 0) == saved.classics for protocol in body.protocols)
-    if body.protocol_type != CONSUMER or not is_shared:
+    if body.protocol_type != CONSUMER_PROTOCOL_TYPE or not is_shared:
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")
 
 
@@ -88,7 +88,7 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
         raise Refused(Code.UNKNOWN_SERVER_ERROR, f"The subscription of {body.protocols[0].name} is malformed: {error}") from error
 
 
-def beat_of(turn: Turn, ask: Ask[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+def to_beat(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
     """The join as the spine hears it: the member says everything anew, also what it still uses."""
     body = ask.body
     return Beat(
@@ -100,17 +100,17 @@ def beat_of(turn: Turn, ask: Ask[JoinGroupRequest], subscription: ConsumerProtoc
         rack_id=subscription.rack_id,
         rebalance_timeout_ms=rebalance_timeout_ms(ask),
         topics=subscription.topics,
-        owned=parts(subscription.owned_partitions, turn.topics),
-        classic=metadata_of(body),
+        owned=to_topic_partitions(subscription.owned_partitions, turn.topics),
+        classic=classic_metadata(body),
     )
 
 
-def rebalance_timeout_ms(ask: Ask[JoinGroupRequest]) -> int:
+def rebalance_timeout_ms(ask: GroupRequest[JoinGroupRequest]) -> int:
     """Return how long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
     return ask.body.session_timeout_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
 
 
-def metadata_of(body: JoinGroupRequest) -> ClassicMemberMetadata:
+def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
     """What only classic members say: each protocol once, and no view of the request."""
     said: dict[str, ClassicProtocol] = {}
     for protocol in body.protocols:
@@ -118,7 +118,7 @@ def metadata_of(body: JoinGroupRequest) -> ClassicMemberMetadata:
     return ClassicMemberMetadata(session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values()))
 
 
-def parts(named: tuple[TopicPartition, ...], topics: Topics) -> tuple[TopicPartitions, ...]:
+def to_topic_partitions(named: tuple[TopicPartition, ...], topics: Topics) -> tuple[TopicPartitions, ...]:
     """Partitions as the coordinator names them; those of topics that are not there are left out, and so are indexes beyond."""
     return tuple(
         TopicPartitions(topic_id=topic.id, partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions))
@@ -127,14 +127,18 @@ def parts(named: tuple[TopicPartition, ...], topics: Topics) -> tuple[TopicParti
     )
 
 
-def joined(member: Member, protocol: str) -> JoinGroupResponse:
+def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupResponse:
     """The member's generation is its epoch, and no member leads."""
     return JoinGroupResponse(
-        generation_id=member.epoch, protocol_type=CONSUMER, protocol_name=protocol, leader="", member_id=member.member_id
+        generation_id=member.epoch,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_name=protocol,
+        leader="",
+        member_id=member.member_id,
     )
 
 
-def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
+def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
     """The member knows its assignment, as of the generation that it joined, and lives.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, UNKNOWN_MEMBER_ID,
@@ -144,20 +148,20 @@ def sync(turn: Turn, ask: Ask[SyncGroupRequest]) -> None:
     body = ask.body
     if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
-    seat = _classic_seat(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    seat = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
     group, member, classic = seat
     protocol = classic.supported_protocols[0].name
-    if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, protocol):
+    if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (None, protocol):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}.")
-    if member.epoch < group.saved.epoch and member.state is not State.UNREVOKED:
+    if member.epoch < group.saved.epoch and member.state is not MemberState.UNREVOKED:
         timers.arm_rejoin(turn, group, member)
         raise Refused(Code.REBALANCE_IN_PROGRESS)
-    timers.synced(turn, group, member)
-    given = assignment(group, classic, member.assigned.units.tolist(), turn.topics)
-    turn.reply(ask.ticket, SyncGroupResponse(protocol_type=CONSUMER, protocol_name=protocol, assignment=given))
+    timers.complete_sync(turn, group, member)
+    given = encode_assignment(group, classic, member.assigned.units.tolist(), turn.topics)
+    turn.reply(ask.ticket, SyncGroupResponse(protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=given))
 
 
-def assignment(group: IncrementalGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
+def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
     """The units as a classic member reads them, in the version of its subscription. Topics that were deleted are left out."""
     held = [
         TopicPartition(topic=topic.name, partitions=partitions)
@@ -169,14 +173,14 @@ def assignment(group: IncrementalGroup, classic: ClassicMemberMetadata, units: l
     return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
 
 
-def beat(turn: Turn, ask: Ask[signs.HeartbeatRequest]) -> None:
+def classic_heartbeat(turn: Turn, ask: GroupRequest[signs.HeartbeatRequest]) -> None:
     """The member lives, and knows whether it has to join again.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
     """
     body = ask.body
-    group, member, _ = _classic_seat(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
-    bump_if_it_mattered(turn, group, has_changed_wishes=False)
+    group, member, _ = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    bump_epoch_if_changed(turn, group, has_changed_wishes=False)
     timers.arm_session(turn, group, member)
     code = Code.NONE
     if must_rejoin(turn, group, member):
@@ -185,18 +189,18 @@ def beat(turn: Turn, ask: Ask[signs.HeartbeatRequest]) -> None:
     turn.reply(ask.ticket, signs.HeartbeatResponse(error_code=int(code)))
 
 
-def must_rejoin(turn: Turn, group: IncrementalGroup, member: Member) -> bool:
+def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """The member gains by joining again: its group went on, it has to revoke, or all that it waited for is free now."""
-    if member.epoch < group.saved.epoch or member.state is State.UNREVOKED:
+    if member.epoch < group.saved.epoch or member.state is MemberState.UNREVOKED:
         return True
-    if member.state is not State.UNRELEASED or member.target is None:
+    if member.state is not MemberState.UNRELEASED or member.target is None:
         return False
-    assigned, wanted = member.assigned.as_mapping(), still_wanted(turn, group, member)
+    assigned, wanted = member.assigned.as_mapping(), subscribed_units(turn, group, member)
     missing = (unit for unit in member.target.tolist() if unit not in assigned and wanted(unit))
-    return not any(fencing.blocked(group, member.member_id, unit) for unit in missing)
+    return not any(fencing.is_blocked(group, member.member_id, unit) for unit in missing)
 
 
-def leave(turn: Turn, ask: Ask[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
     """The named members are gone, whichever protocol they speak, and the group has one new epoch.
 
     Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 they stand at the top.
@@ -204,21 +208,21 @@ def leave(turn: Turn, ask: Ask[LeaveGroupRequest]) -> None:
     body = ask.body
     group = _group(turn, body.group_id)
     named = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    leaving: dict[str, Member] = {}
+    leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
     for who in named:
         try:
-            member = _seated(group, who.member_id, who.group_instance_id, names_instance_alone=True)
+            member = _checked_member(group, who.member_id, who.group_instance_id, names_instance_alone=True)
             leaving[member.member_id] = member
             codes.append(Code.NONE)
         except Refused as refusal:  # one of many: the others have their answers
             codes.append(refusal.code)
     if leaving:
-        timers.dismiss(turn, group, *leaving.values())
-    turn.reply(ask.ticket, _left(ask.version, named, codes))
+        timers.remove_members(turn, group, *leaving.values())
+    turn.reply(ask.ticket, _leave_response(ask.version, named, codes))
 
 
-def _left(version: int, named: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
+def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     answers = (
@@ -228,29 +232,31 @@ def _left(version: int, named: tuple[MemberIdentity, ...], codes: list[Code]) ->
     return LeaveGroupResponse(members=tuple(answers))
 
 
-def _group(turn: Turn, group_id: str) -> IncrementalGroup:
+def _group(turn: Turn, group_id: str) -> ConsumerGroup:
     group = turn.ledger.incremental_or_none(group_id)
     assert group is not None, f"{group_id} is no consumer group"
     return group
 
 
-def _classic_seat(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> Seat:
+def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ClassicCaller:
     """The classic member that speaks of its own generation. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     group = _group(turn, group_id)
-    member = _seated(group, member_id, instance_id)
+    member = _checked_member(group, member_id, instance_id)
     classic = member.said.classic_member_metadata
     if classic is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"Member {member_id} of group {group_id} does not speak the classic protocol.")
     if member.epoch != generation:
         raise Refused(Code.ILLEGAL_GENERATION, f"Member {member_id} is at generation {member.epoch}, not {generation}.")
-    return Seat(group, member, classic)
+    return ClassicCaller(group, member, classic)
 
 
-def _seated(group: IncrementalGroup, member_id: str, instance_id: str | None, *, names_instance_alone: bool = False) -> Member:
+def _checked_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, *, names_instance_alone: bool = False
+) -> ConsumerGroupMember:
     """The member that is meant. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     member = group.saved.members.get(member_id) if instance_id is None else group.static_member_or_none(instance_id)
     if member is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}.")
-    if not fencing.has_seat(member, member_id) and not (names_instance_alone and not member_id):
+    if not fencing.is_same_member(member, member_id) and not (names_instance_alone and not member_id):
         raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
     return member

@@ -7,9 +7,9 @@ from base64 import urlsafe_b64encode
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
-from apportion.coord.consumer.spine import Verdict, heartbeat, leave
-from apportion.coord.records import fits_a_key
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.consumer.spine import HeartbeatResult, heartbeat, leave
+from apportion.coord.records import fits_in_key
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -22,13 +22,13 @@ BLANK = "".join(map(chr, range(0x21)))
 """What Java trims: every character up to the space."""
 
 
-def beat(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
+def consumer_group_heartbeat(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
     """The member lives, joins or leaves, and knows its epoch and what changed in its assignment.
 
     Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved yet), then the group's own.
     """
     body = ask.body
-    check(body, ask.version, turn.settings)
+    check_request(body, ask.version, turn.settings)
     said = Beat(
         group_id=body.group_id,
         member_id=body.member_id or new_member_id(ask.fresh),
@@ -46,10 +46,10 @@ def beat(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
         leave(turn, said)
         turn.reply(ask.ticket, ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch))
     else:
-        turn.reply(ask.ticket, answer(heartbeat(turn, said), turn.settings))
+        turn.reply(ask.ticket, heartbeat_response(heartbeat(turn, said), turn.settings))
 
 
-def check(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
+def check_request(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
     """Refuses a request that no group could grant, for the first reason in Kafka's order."""
     for is_wrong, why in (
         (
@@ -59,8 +59,8 @@ def check(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSett
         (is_blank(body.group_id), "GroupId is empty."),
         (body.instance_id is not None and is_blank(body.instance_id), "InstanceId is empty."),
         (body.rack_id is not None and is_blank(body.rack_id), "RackId is empty."),
-        (not fits_a_key(body.group_id), "GroupId is too long."),
-        (not fits_a_key(body.member_id), "MemberId is too long."),
+        (not fits_in_key(body.group_id), "GroupId is too long."),
+        (not fits_in_key(body.member_id), "MemberId is too long."),
     ):
         if is_wrong:
             raise Refused(Code.INVALID_REQUEST, why)
@@ -101,7 +101,7 @@ def new_member_id(fresh: bytes) -> str:
     return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
 
 
-def answer(verdict: Verdict, settings: GroupSettings) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_response(verdict: HeartbeatResult, settings: GroupSettings) -> ConsumerGroupHeartbeatResponse:
     """What the member is told: null for an assignment that it knows."""
     group, member, tells_assignment = verdict
     units = group.saved.units.by_topic(member.assigned.units.tolist()) if tells_assignment else ()

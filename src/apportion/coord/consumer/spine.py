@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from apportion.coord import records
 from apportion.coord.consumer import fencing, timers
-from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merged
-from apportion.coord.consumer.fencing import Admission, admit
-from apportion.coord.consumer.reconcile import Hold, State, reconcile
-from apportion.coord.consumer.state import UNSAID, IncrementalGroup, Member, current_value
+from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
+from apportion.coord.consumer.fencing import AdmittedMember, admit
+from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
+from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup, ConsumerGroupMember, to_current_assignment_value
 from apportion.coord.consumer.targets import metadata_hash, retarget
 from apportion.coord.consumer.units import SHIFT
 from apportion.coord.turn import Turn
@@ -21,15 +21,15 @@ from apportion.errors import Code, Refused
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 
-class Verdict(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The group and the member after the heartbeat, and whether the member must be told its assignment (again)."""
 
-    group: IncrementalGroup
-    member: Member
+    group: ConsumerGroup
+    member: ConsumerGroupMember
     tells_assignment: bool
 
 
-def heartbeat(turn: Turn, beat: Beat) -> Verdict:
+def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     """The member lives, has said what is in `beat`, and is as close to its target as the others allow.
 
     Errors: those of `fencing.admit`.
@@ -37,36 +37,36 @@ def heartbeat(turn: Turn, beat: Beat) -> Verdict:
     group = turn.ledger.incremental_or_none(beat.group_id)
     owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.named(beat.owned)
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
-    has_changed_wishes = enroll(turn, beat, admission)
+    has_changed_wishes = create_or_update_member(turn, beat, admission)
     group = turn.ledger.incremental(beat.group_id)
-    bump_if_it_mattered(turn, group, has_changed_wishes)
+    bump_epoch_if_changed(turn, group, has_changed_wishes)
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
-    has_moved = settle(turn, group, member, owned, has_changed_wishes)
+    has_moved = reconcile_member(turn, group, member, owned, has_changed_wishes)
     timers.arm_session(turn, group, member)
-    return Verdict(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
+    return HeartbeatResult(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
 
 
-def enroll(turn: Turn, beat: Beat, admission: Admission) -> bool:
+def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> bool:
     """The member is in the group with all that it has said; True if that changes who may get what.
 
     So does a member that takes over another's place beside its own: what it had is to be given away.
     """
     member, predecessor = admission
     known = member or predecessor
-    said = merged(UNSAID if known is None else known.said, beat)
+    said = merge_metadata(NO_METADATA if known is None else known.said, beat)
     before = () if known is None else known.said.subscribed_topic_names
     leaves_own_place = False
     if predecessor is not None:
         leaves_own_place = beat.member_id in turn.ledger.incremental(beat.group_id).saved.members
-        take_over(turn, beat, predecessor, said)
+        replace_static_member(turn, beat, predecessor, said)
     elif member is None or said is not member.said:
-        turn.emit(records.member(beat.group_id, beat.member_id, said))
+        turn.emit(records.member_metadata(beat.group_id, beat.member_id, said))
     return leaves_own_place or said.subscribed_topic_names != before
 
 
-def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMemberMetadataValue) -> None:
+def replace_static_member(turn: Turn, beat: Beat, predecessor: ConsumerGroupMember, said: ConsumerGroupMemberMetadataValue) -> None:
     """The member has the target and the hold of the static member whose place it takes, and begins at epoch 0."""
     group = turn.ledger.incremental(beat.group_id)
     units = group.saved.units
@@ -76,12 +76,12 @@ def take_over(turn: Turn, beat: Beat, predecessor: Member, said: ConsumerGroupMe
     hold = replace(hold, epoch=0, previous_epoch=0, assigned=assigned, revoking=revoking)
     timers.disarm(turn, group, predecessor)
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
-    turn.emit(records.member(group.group_id, beat.member_id, said))
-    turn.emit(records.target(group.group_id, beat.member_id, target))
-    turn.emit(records.current(group.group_id, beat.member_id, current_value(hold, units)))
+    turn.emit(records.member_metadata(group.group_id, beat.member_id, said))
+    turn.emit(records.target_assignment(group.group_id, beat.member_id, target))
+    turn.emit(records.current_assignment(group.group_id, beat.member_id, to_current_assignment_value(hold, units)))
 
 
-def bump_if_it_mattered(turn: Turn, group: IncrementalGroup, has_changed_wishes: bool) -> None:
+def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_wishes: bool) -> None:
     """The group has a new epoch if its wishes or its topics changed. At most one a heartbeat."""
     saved, live = group.saved, group.live
     has_seen_topics = live.seen_topics is turn.topics
@@ -93,24 +93,26 @@ def bump_if_it_mattered(turn: Turn, group: IncrementalGroup, has_changed_wishes:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
 
 
-def settle(turn: Turn, group: IncrementalGroup, member: Member, owned: frozenset[int] | None, has_changed_wishes: bool) -> bool:
+def reconcile_member(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, owned: frozenset[int] | None, has_changed_wishes: bool
+) -> bool:
     """The member has moved toward its target as far as it can; True if what it may use is not what it was."""
     saved = group.saved
-    if member.state is State.STABLE and member.epoch == saved.assignment_epoch:
+    if member.state is MemberState.STABLE and member.epoch == saved.assignment_epoch:
         return False
     before = member.hold
-    wanted = still_wanted(turn, group, member)
+    wanted = subscribed_units(turn, group, member)
     hold = reconcile(
-        _back(before),
+        _as_rejoining(before),
         saved.assignment_epoch,
         [] if member.target is None else [unit for unit in member.target.tolist() if wanted(unit)],
         owned,
-        lambda unit: fencing.blocked(group, member.member_id, unit),
+        lambda unit: fencing.is_blocked(group, member.member_id, unit),
         lambda unit: has_changed_wishes and not wanted(unit),
     )
     if hold == before:
         return False
-    turn.emit(records.current(group.group_id, member.member_id, current_value(hold, saved.units)))
+    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(hold, saved.units)))
     timers.arm_rebalance(turn, group, member)
     return hold.assigned != before.assigned
 
@@ -128,19 +130,19 @@ def leave(turn: Turn, beat: Beat) -> None:
     instance_id = beat.instance_id
     member = group.saved.members.get(beat.member_id) if instance_id is None else group.static_member_or_none(instance_id)
     if member is None:
-        raise fencing.unknown_member(beat)
-    if not fencing.has_seat(member, beat.member_id):
-        raise fencing.fenced_instance(beat)
+        raise fencing.unknown_member_error(beat)
+    if not fencing.is_same_member(member, beat.member_id):
+        raise fencing.fenced_instance_error(beat)
     if beat.epoch == LEAVING:
-        timers.dismiss(turn, group, member)
+        timers.remove_members(turn, group, member)
         return
     hold = member.hold
     hold = replace(hold, epoch=AWAY, assigned=dict.fromkeys(hold.assigned, JOINING), revoking={})
-    turn.emit(records.current(group.group_id, member.member_id, current_value(hold, group.saved.units)))
+    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(hold, group.saved.units)))
     timers.arm_rebalance(turn, group, member)
 
 
-def still_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callable[[int], bool]:
+def subscribed_units(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Callable[[int], bool]:
     """Whether the member still subscribes to the topic of a unit, and the topic still exists."""
     names = frozenset(member.said.subscribed_topic_names)
     ids = group.saved.units.ids
@@ -153,6 +155,6 @@ def still_wanted(turn: Turn, group: IncrementalGroup, member: Member) -> Callabl
     return wanted
 
 
-def _back(hold: Hold[int]) -> Hold[int]:
+def _as_rejoining(hold: CurrentAssignment[int]) -> CurrentAssignment[int]:
     """The hold to go on from: a static member that was away begins again."""
     return replace(hold, epoch=0, previous_epoch=0) if hold.epoch == AWAY else hold

@@ -3,14 +3,20 @@
 The counters beside the members answer the questions of a steady heartbeat without looking at the members.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from apportion.coord import records
-from apportion.coord.consumer import fencing
-from apportion.coord.consumer.reconcile import Hold, State
-from apportion.coord.consumer.units import NO_GRANTS, Grants, Holders, UnitArray, Units, as_parts
-from apportion.coord.group import CONSUMER, CommitClaim, FetchClaim
-from apportion.coord.records import Record
+from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState
+from apportion.coord.consumer.units import (
+    NO_ASSIGNED_UNITS,
+    AssignedUnits,
+    UnitArray,
+    UnitNumbering,
+    UnitOwners,
+    by_topic_with_epochs,
+)
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
+from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.topics import Topics
@@ -21,23 +27,23 @@ from apportion.wire.records.groups import (
 )
 
 FIRST_EPOCH = 1
-UNSAID = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)
+NO_METADATA = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)
 """What is known of a member before its own record is read."""
 
 
-class Member:
+class ConsumerGroupMember:
     """One member: what it said, what it has (`assigned`, `revoking`) and what it shall have (`target`; None before the first)."""
 
     __slots__ = ("assigned", "epoch", "member_id", "previous_epoch", "revoking", "said", "state", "target")
 
     def __init__(self, member_id: str) -> None:
         self.member_id = member_id
-        self.said: ConsumerGroupMemberMetadataValue = UNSAID
+        self.said: ConsumerGroupMemberMetadataValue = NO_METADATA
         self.epoch = 0
         self.previous_epoch = -1
-        self.state = State.STABLE
-        self.assigned: Grants = NO_GRANTS
-        self.revoking: Grants = NO_GRANTS
+        self.state = MemberState.STABLE
+        self.assigned: AssignedUnits = NO_ASSIGNED_UNITS
+        self.revoking: AssignedUnits = NO_ASSIGNED_UNITS
         self.target: UnitArray | None = None
 
     @property
@@ -46,16 +52,18 @@ class Member:
         return self.said.classic_member_metadata is not None
 
     @property
-    def hold(self) -> Hold[int]:
+    def hold(self) -> CurrentAssignment[int]:
         """What the member has, to be reckoned with."""
-        return Hold(self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.revoking.as_mapping())
+        return CurrentAssignment(
+            self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.revoking.as_mapping()
+        )
 
     def holds(self) -> list[int]:
         """Every unit that nobody else may have because of this member."""
         return [*self.assigned.units.tolist(), *self.revoking.units.tolist()]
 
 
-class Saved:
+class ConsumerGroupSavedState:
     """What the log says of a group. Only `replay.apply_*` writes here."""
 
     __slots__ = (
@@ -76,10 +84,10 @@ class Saved:
     def __init__(self) -> None:
         self.epoch = self.assignment_epoch = FIRST_EPOCH  # of a new group; the wishes of its first member make it 2
         self.metadata_hash = 0
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ConsumerGroupMember] = {}
         self.instances: dict[str, str] = {}  # instance id -> member id
-        self.units = Units()
-        self.holders = Holders()
+        self.units = UnitNumbering()
+        self.holders = UnitOwners()
         self.subscribers: dict[str, int] = {}  # topic name -> how many members subscribe to it
         self.votes: dict[str, int] = {}  # assignor -> how many members ask for it
         self.speakers: dict[str, int] = {}  # protocol -> how many classic members speak it
@@ -87,7 +95,7 @@ class Saved:
         self.settled_at: dict[int, int] = {}  # epoch -> how many members are STABLE there
 
 
-class Live:
+class ConsumerGroupLiveState:
     """What is only worth knowing while this process lives."""
 
     __slots__ = ("seen_topics",)
@@ -96,18 +104,18 @@ class Live:
         self.seen_topics: Topics | None = None  # the snapshot that the saved hash was last compared with
 
 
-class IncrementalGroup:
+class ConsumerGroup:
     """One consumer group."""
 
     __slots__ = ("group_id", "live", "saved")
 
     type_name = "consumer"
-    protocol_type = CONSUMER
+    protocol_type = CONSUMER_PROTOCOL_TYPE
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.saved = Saved()
-        self.live = Live()
+        self.saved = ConsumerGroupSavedState()
+        self.live = ConsumerGroupLiveState()
 
     def is_empty(self) -> bool:
         """True where the group has no members."""
@@ -140,7 +148,7 @@ class IncrementalGroup:
         votes = self.saved.votes
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
-    def static_member_or_none(self, instance_id: str) -> Member | None:
+    def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
         """The member that has the place of that instance."""
         member_id = self.saved.instances.get(instance_id)
         return None if member_id is None else self.saved.members.get(member_id)
@@ -159,8 +167,8 @@ class IncrementalGroup:
         if claim.version < 9 and not member.is_classic:
             raise Refused(Code.UNSUPPORTED_VERSION, "A member of a consumer group commits with version 9 or newer.")
         units = (self.saved.units.unit(topic_id, partition) for topic_id, partition in claim.partitions)
-        if not fencing.may_commit(member, claim.epoch, units):
-            raise _stale(member, claim.epoch)
+        if not may_commit(member, claim.epoch, units):
+            raise _stale_epoch_error(member, claim.epoch)
 
     def check_fetch(self, claim: FetchClaim) -> None:
         """Refuses to show offsets to a member of another epoch. Errors: as `check_commit`, in any version."""
@@ -170,7 +178,7 @@ class IncrementalGroup:
         if member is None:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {claim.member_id!r}.")
         if member.epoch != claim.epoch:
-            raise _stale(member, claim.epoch)
+            raise _stale_epoch_error(member, claim.epoch)
 
     def check_offset_deletion(self) -> None:
         """Nothing is refused: it is known which topics the members read."""
@@ -179,30 +187,41 @@ class IncrementalGroup:
         """A commit is no heartbeat here."""
         return None
 
-    def tombstones(self) -> Iterator[Record]:
+    def tombstones(self) -> Iterator[CoordinatorRecord]:
         """The records after which the group, which has no members, is forgotten."""
         yield from records.group_tombstones(self.group_id)
 
 
-def _stale(member: Member, claimed: int) -> Refused:
+def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
+    """The commit is by the epoch that the member has, or by an older one at which it had been given all of `units`.
+
+    Source: KIP-1251.
+    """
+    if claimed >= member.epoch:
+        return claimed == member.epoch
+    given = member.assigned.as_mapping() | member.revoking.as_mapping()
+    return all(unit in given and given[unit] <= claimed for unit in units)
+
+
+def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
     """The refusal of an epoch that is not the member's, in the words of its protocol."""
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 
 
-def current_value(hold: Hold[int], units: Units) -> ConsumerGroupCurrentMemberAssignmentValue:
+def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumbering) -> ConsumerGroupCurrentMemberAssignmentValue:
     """A hold as its record says it."""
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=hold.epoch,
         previous_member_epoch=hold.previous_epoch,
         state=int(hold.state),
-        assigned_partitions=_given(hold.assigned, units),
-        partitions_pending_revocation=_given(hold.revoking, units),
+        assigned_partitions=_with_epochs(hold.assigned, units),
+        partitions_pending_revocation=_with_epochs(hold.revoking, units),
     )
 
 
-def _given(grants: Mapping[int, int], units: Units) -> tuple[TopicPartitions, ...]:
+def _with_epochs(grants: Mapping[int, int], units: UnitNumbering) -> tuple[TopicPartitions, ...]:
     return tuple(
         TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
-        for topic_id, partitions, epochs in as_parts(grants, units)
+        for topic_id, partitions, epochs in by_topic_with_epochs(grants, units)
     )

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from apportion.assign.assignors import ASSIGNORS
 from apportion.assign.subscriptions import Subscriptions
 from apportion.coord import records
-from apportion.coord.consumer.state import IncrementalGroup, Member
-from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, Units
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitNumbering
 from apportion.coord.turn import Turn
 from apportion.topics import Topic, TopicId, Topics
 
@@ -23,19 +23,19 @@ Vector = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
 
-class Layout(NamedTuple):
+class TopicLayout(NamedTuple):
     """The topics that a group subscribes to and that exist, by name, laid end to end: topic t has starts[t]..starts[t + 1]."""
 
     topics: list[Topic]
     starts: Vector
 
     @classmethod
-    def of(cls, group: IncrementalGroup, topics: Topics) -> "Layout":
+    def of(cls, group: ConsumerGroup, topics: Topics) -> "TopicLayout":
         """The layout of a group's subscription as the cluster is now."""
         known = [topic for name in sorted(group.saved.subscribers) if (topic := topics.named(name)) is not None]
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
-    def positions(self, units: NDArray[np.int64], numbering: Units) -> Positions:
+    def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
         """Where each unit stands; -1 for one whose topic or partition is not in the layout."""
         starts = np.full(len(numbering.ids) + 1, -1, np.int64)
         counts = np.zeros(len(numbering.ids) + 1, np.int64)
@@ -62,13 +62,13 @@ class Layout(NamedTuple):
         yield from whole.items()
 
 
-def retarget(turn: Turn, group: IncrementalGroup) -> None:
+def retarget(turn: Turn, group: ConsumerGroup) -> None:
     """The target is what the group's assignor makes of the group as it is now, and its epoch is the group's.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """
     saved = group.saved
-    layout = Layout.of(group, turn.topics)
+    layout = TopicLayout.of(group, turn.topics)
     members = in_assignor_order(saved.members)
     owner, strayed = _owners(members, layout, saved.units)
     assign = ASSIGNORS[group.assignor(turn.settings.group_consumer_assignors)]
@@ -79,11 +79,11 @@ def retarget(turn: Turn, group: IncrementalGroup) -> None:
         changed[moved[moved >= 0]] = True
     targets = dict(layout.runs(answer, changed))
     for index in np.flatnonzero(changed).tolist():
-        turn.emit(records.target(group.group_id, members[index].member_id, targets.get(index, ())))
+        turn.emit(records.target_assignment(group.group_id, members[index].member_id, targets.get(index, ())))
     turn.emit(records.assignment_epoch(group.group_id, saved.epoch, turn.now.wall_ms))
 
 
-def in_assignor_order(members: dict[str, Member]) -> list[Member]:
+def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
     """Static members by instance id, then dynamic ones by member id: the order in which assignors prefer them."""
     static = [member for member in members.values() if member.said.instance_id is not None]
     dynamic = sorted(member_id for member_id, member in members.items() if member.said.instance_id is None)
@@ -91,12 +91,12 @@ def in_assignor_order(members: dict[str, Member]) -> list[Member]:
     return [*static, *(members[member_id] for member_id in dynamic)]
 
 
-def metadata_hash(group: IncrementalGroup, topics: Topics) -> int:
+def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
     """One number for the ids and sizes of the topics that the group subscribes to; 0 if none of them exists.
 
     Kafka stores a hash of the same facts, by another function: a log that changes hands costs each group one more epoch.
     """
-    known = Layout.of(group, topics).topics
+    known = TopicLayout.of(group, topics).topics
     if not known:
         return 0
     digest = blake2b(digest_size=8)
@@ -105,7 +105,7 @@ def metadata_hash(group: IncrementalGroup, topics: Topics) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
-def _owners(members: list[Member], layout: Layout, numbering: Units) -> tuple[Vector, NDArray[np.bool_]]:
+def _owners(members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering) -> tuple[Vector, NDArray[np.bool_]]:
     """The owner vector of the present targets, and the members whose target does not stand in it as it is."""
     targets = [NO_UNITS if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
@@ -118,7 +118,7 @@ def _owners(members: list[Member], layout: Layout, numbering: Units) -> tuple[Ve
     return owner, strayed
 
 
-def _subscriptions(members: list[Member], layout: Layout) -> Subscriptions:
+def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> Subscriptions:
     """Who wants which topics of the layout. Members that want the same share one row until the end."""
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
     rows: dict[tuple[str, ...], Vector] = {}

@@ -10,18 +10,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.topics import TopicId
+from apportion.topics import IdPartition, TopicId
 
 SHIFT = 32
 PARTITION = (1 << SHIFT) - 1
-FOREIGN = -1
+UNKNOWN_UNIT = -1
 """The unit of a partition that no record of the group ever named: nobody has it."""
 
 UnitArray = NDArray[np.int64]
 EpochArray = NDArray[np.int32]
 
 
-class Parts(Protocol):
+class PartitionsOfTopic(Protocol):
     """Partitions of one topic, as requests and records hold them."""
 
     @property
@@ -35,7 +35,7 @@ class Parts(Protocol):
         ...
 
 
-class Given(Parts, Protocol):
+class PartitionsWithEpochs(PartitionsOfTopic, Protocol):
     """The same, with the epoch at which each was given, where the writer knew it."""
 
     @property
@@ -44,7 +44,7 @@ class Given(Parts, Protocol):
         ...
 
 
-class Grants(NamedTuple):
+class AssignedUnits(NamedTuple):
     """Units and the epoch at which each was given, side by side."""
 
     units: UnitArray
@@ -56,10 +56,10 @@ class Grants(NamedTuple):
 
 
 NO_UNITS: UnitArray = np.empty(0, np.int64)
-NO_GRANTS = Grants(NO_UNITS, np.empty(0, np.int32))
+NO_ASSIGNED_UNITS = AssignedUnits(NO_UNITS, np.empty(0, np.int32))
 
 
-class Units:
+class UnitNumbering:
     """The numbering of a group's topics."""
 
     __slots__ = ("_numbers", "ids")
@@ -75,27 +75,27 @@ class Units:
     def unit(self, topic_id: TopicId, partition: int) -> int:
         """The unit of one partition; FOREIGN if no record named the topic."""
         number = self._numbers.get(topic_id)
-        return FOREIGN if number is None else number << SHIFT | partition
+        return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
-    def named(self, parts: Iterable[Parts]) -> frozenset[int]:
+    def named(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
         """The units of what a member says it owns, to be asked about and never to be listed."""
         return frozenset(self.unit(part.topic_id, partition) for part in parts for partition in part.partitions)
 
-    def pack(self, parts: Iterable[Parts]) -> UnitArray:
+    def pack(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
         """The units of what a record names; unseen topics get a number, so only `apply_*` may ask."""
         packed = [np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT) for part in parts]
         if len(packed) == 1:
             return packed[0]
         return np.concatenate(packed) if packed else NO_UNITS
 
-    def grants(self, parts: tuple[Given, ...], epoch: int) -> Grants:
+    def grants(self, parts: tuple[PartitionsWithEpochs, ...], epoch: int) -> AssignedUnits:
         """The units of what a record names with their epochs; `epoch` where the writer did not know them."""
         if not parts:
-            return NO_GRANTS
+            return NO_ASSIGNED_UNITS
         units = self.pack(parts)
         if all(part.assignment_epochs is None for part in parts):
-            return Grants(units, np.full(len(units), epoch, np.int32))
-        return Grants(units, np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32))
+            return AssignedUnits(units, np.full(len(units), epoch, np.int32))
+        return AssignedUnits(units, np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32))
 
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
         """The same units as topics with their partitions, both ascending."""
@@ -113,13 +113,13 @@ class Units:
         return number
 
 
-def _epochs_of(part: Given, epoch: int) -> Iterable[int]:
+def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
     """One epoch for each partition. A writer that listed another count is not believed."""
     epochs = part.assignment_epochs
     return epochs if epochs is not None and len(epochs) == len(part.partitions) else [epoch] * len(part.partitions)
 
 
-class Holders:
+class UnitOwners:
     """Which member has which unit, be it in use or still to be given up.
 
     Two members may claim one unit only while a compacted log is replayed: the later claim stands, and a release frees only what
@@ -134,7 +134,7 @@ class Holders:
     def holder_or_none(self, unit: int) -> str | None:
         """The member that has the unit; None if it is free."""
         number, partition = unit >> SHIFT, unit & PARTITION
-        if unit == FOREIGN or number >= len(self._by_topic) or partition >= len(self._by_topic[number]):
+        if unit == UNKNOWN_UNIT or number >= len(self._by_topic) or partition >= len(self._by_topic[number]):
             return None
         return self._by_topic[number][partition]
 
@@ -158,17 +158,19 @@ class Holders:
             if holders[unit & PARTITION] == member_id:
                 holders[unit & PARTITION] = None
 
-    def held(self, units: Units) -> dict[tuple[TopicId, int], str]:
+    def held(self, units: UnitNumbering) -> dict[IdPartition, str]:
         """Every unit that somebody has, under the name that it has everywhere."""
         return {
-            (units.ids[number], partition): holder
+            IdPartition(units.ids[number], partition): holder
             for number, holders in enumerate(self._by_topic)
             for partition, holder in enumerate(holders)
             if holder is not None
         }
 
 
-def as_parts(grants: Mapping[int, int], units: Units) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
-    """Grants as a record holds them: topic, partitions ascending, their epochs."""
+def by_topic_with_epochs(
+    grants: Mapping[int, int], units: UnitNumbering
+) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
+    """Assigned units as a record holds them: topic, partitions ascending, their epochs."""
     for topic_id, partitions in units.by_topic(grants):
         yield topic_id, partitions, tuple(grants[units.unit(topic_id, partition)] for partition in partitions)

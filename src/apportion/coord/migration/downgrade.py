@@ -10,17 +10,17 @@ from typing import NamedTuple
 from apportion.coord import records
 from apportion.coord.classic import join
 from apportion.coord.classic import timers as classic_timers
-from apportion.coord.classic.election import elect
+from apportion.coord.classic.election import select_protocol
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.sync import LARGEST_BYTES
+from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, timers
-from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
-from apportion.coord.group import CONSUMER
-from apportion.coord.records import Record
-from apportion.coord.refusals import RefusedNameless
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
+from apportion.coord.records import CoordinatorRecord
+from apportion.coord.refusals import RefusedWithoutMemberId
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics
 from apportion.wire.messages.join_group import JoinGroupRequest
@@ -34,51 +34,53 @@ DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a classic one."""
 
 
-def join_incremental(turn: Turn, ask: Ask[JoinGroupRequest]) -> None:
+def join_consumer_group(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """A classic member joins a consumer group; one without members, or whose last member of the other protocol gives its place to
     the joiner, is a classic group from now on.
 
     Errors: those of `join.join` and of `consumer_classic.join`; if there are members, the answer names none.
     """
-    join.check(ask, turn.settings)
+    join.check_request(ask, turn.settings)
     group = turn.ledger.incremental(ask.body.group_id)
     if group.is_empty():
-        join.check_first(ask)
+        join.check_first_join(ask)
         turn.emit_all(group.tombstones())
         join.join(turn, ask)
         return
     try:
-        replaced = replaced_last_or_none(turn, group, ask.body)
-        classic_api.join(turn, ask) if replaced is None else succeed(turn, group, replaced, ask)
+        replaced = replaced_consumer_or_none(turn, group, ask.body)
+        classic_api.join(turn, ask) if replaced is None else replace_last_consumer(turn, group, replaced, ask)
     except Refused as refusal:
-        raise RefusedNameless(refusal.code, refusal.why) from refusal
+        raise RefusedWithoutMemberId(refusal.code, refusal.why) from refusal
 
 
-class Stayer(NamedTuple):
+class RemainingMember(NamedTuple):
     """A member of a consumer group as its classic group will know it."""
 
-    member: Member
+    member: ConsumerGroupMember
     classic: ClassicMemberMetadata
     rebalance_timeout_ms: int
 
 
-def downgrade_if_due(turn: Turn, group: IncrementalGroup, leaving: tuple[Member, ...]) -> bool:
+def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]) -> bool:
     """True where the group is a classic one of those who stay, since none of them speaks the consumer protocol. They rebalance."""
     gone = {member.member_id: None for member in leaving}
-    stayers = [stayer for stayer in stayers_of(group) if stayer.member.member_id not in gone]
+    stayers = [stayer for stayer in remaining_members(group) if stayer.member.member_id not in gone]
     if not stayers or len(stayers) + len(gone) < len(group.saved.members) or not may_downgrade(turn.settings, stayers):
         return False
     downgrade(turn, group, stayers, leader=None)
     return True
 
 
-def stayers_of(group: IncrementalGroup) -> list[Stayer]:
+def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
     """The classic members of the group."""
     members = ((member, member.said.classic_member_metadata) for member in group.saved.members.values())
-    return [Stayer(member, classic, member.said.rebalance_timeout_ms) for member, classic in members if classic is not None]
+    return [
+        RemainingMember(member, classic, member.said.rebalance_timeout_ms) for member, classic in members if classic is not None
+    ]
 
 
-def may_downgrade(settings: GroupSettings, stayers: list[Stayer]) -> bool:
+def may_downgrade(settings: GroupSettings, stayers: list[RemainingMember]) -> bool:
     """These members can be a classic group, by the policy, by their number, by a protocol that all of them speak, and by what they
     say, which leaves half of the record to their assignments.
     """
@@ -87,32 +89,32 @@ def may_downgrade(settings: GroupSettings, stayers: list[Stayer]) -> bool:
     return (
         settings.group_consumer_migration_policy in DOWNGRADING
         and len(stayers) <= settings.group_max_size
-        and size_bytes <= LARGEST_BYTES // 2
+        and size_bytes <= MAX_GROUP_BYTES // 2
         and any(all(name in each for each in names) for name in names[0])
     )
 
 
-def downgrade(turn: Turn, group: IncrementalGroup, stayers: list[Stayer], leader: str | None) -> ClassicGroup:
+def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], leader: str | None) -> ClassicGroup:
     """The group is a classic one of these members; its generation is the epoch that the group had, and it goes on as it is if it
     has a leader. If it has none, nobody made that generation, and all have to join: that is saved, so that a crash changes nothing.
     """
     group_id = group.group_id
-    protocol = elect([spoken.name for spoken in stayer.classic.supported_protocols] for stayer in stayers)
+    protocol = select_protocol([spoken.name for spoken in stayer.classic.supported_protocols] for stayer in stayers)
     value = GroupMetadataValue(
-        protocol_type=CONSUMER,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
         generation=group.saved.epoch,
         protocol=protocol,
         leader=leader,
         current_state_timestamp=turn.now.wall_ms,
-        members=tuple(as_saved(group, stayer, protocol, turn.topics) for stayer in stayers),
+        members=tuple(to_saved_member(group, stayer, protocol, turn.topics) for stayer in stayers),
     )
     for member in group.saved.members.values():
         timers.disarm(turn, group, member)
-    turn.emit_all(farewell(group))
+    turn.emit_all(consumer_group_tombstones(group))
     turn.emit(records.classic_group(group_id, value))
     new = turn.ledger.classic_or_none(group_id)
     assert new is not None, f"group {group_id} was just made"
-    classic_timers.revive(turn, new)
+    classic_timers.restore_group(turn, new)
     for stayer in stayers:
         spoken = tuple((each.name, bytes(each.metadata)) for each in stayer.classic.supported_protocols)
         new.live.say(new.live.members[stayer.member.member_id], spoken)
@@ -120,7 +122,7 @@ def downgrade(turn: Turn, group: IncrementalGroup, stayers: list[Stayer], leader
     return new
 
 
-def as_saved(group: IncrementalGroup, stayer: Stayer, protocol: str, topics: Topics) -> MemberMetadata:
+def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
     """The member with all that it may be using, be it to be given up or not."""
     member, classic, rebalance_timeout_ms = stayer
     return MemberMetadata(
@@ -131,11 +133,11 @@ def as_saved(group: IncrementalGroup, stayer: Stayer, protocol: str, topics: Top
         rebalance_timeout=rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
         subscription=next(spoken.metadata for spoken in classic.supported_protocols if spoken.name == protocol),
-        assignment=classic_api.assignment(group, classic, member.holds(), topics),
+        assignment=classic_api.encode_assignment(group, classic, member.holds(), topics),
     )
 
 
-def farewell(group: IncrementalGroup) -> list[Record]:
+def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
     """The records after which the group is forgotten, whoever is in it, in the order in which Kafka forgets."""
     gone = [records.member_tombstones(group.group_id, member_id) for member_id in group.saved.members]
     holds, targets, members = ([each[kind] for each in gone] for kind in range(3))
@@ -143,38 +145,40 @@ def farewell(group: IncrementalGroup) -> list[Record]:
     return [*holds, *targets, assignment_epoch, *members, epoch]
 
 
-def replaced_last_or_none(turn: Turn, group: IncrementalGroup, body: JoinGroupRequest) -> Member | None:
+def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> ConsumerGroupMember | None:
     """The static member that gives its place to the joiner, if it is the last one that speaks the consumer protocol.
 
     Errors: those of `consumer_classic.check_join`, if so.
     """
     if body.group_instance_id is None:
         return None
-    seated, stayers = group.static_member_or_none(body.group_instance_id), stayers_of(group)
+    seated, stayers = group.static_member_or_none(body.group_instance_id), remaining_members(group)
     if seated is None or seated.is_classic or body.member_id not in ("", seated.member_id):
         return None
     if len(stayers) + 1 < len(group.saved.members):
         return None
     classic_api.check_join(turn, group, body)
-    heir = Stayer(seated, classic_api.metadata_of(body), 0)
+    heir = RemainingMember(seated, classic_api.classic_metadata(body), 0)
     return seated if may_downgrade(turn.settings, [*stayers, heir]) else None
 
 
-def succeed(turn: Turn, group: IncrementalGroup, replaced: Member, ask: Ask[JoinGroupRequest]) -> None:
+def replace_last_consumer(
+    turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, ask: GroupRequest[JoinGroupRequest]
+) -> None:
     """The group is a classic one in which the joiner has the place of the replaced member, be it another or that member itself.
 
     It goes on as it is if nothing would come of a rebalance: every member has what it shall have, and the successor wants what its
     predecessor did (KAFKA-20273). Then the successor leads, and is told so (KIP-814), for somebody has to see topics change.
     """
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(ask.body).topics)))
-    heir = Stayer(replaced, classic_api.metadata_of(ask.body), classic_api.rebalance_timeout_ms(ask))
-    stayers = [*stayers_of(group), heir]
-    goes_on = topics == replaced.said.subscribed_topic_names and is_settled(group, replaced, turn.topics)
+    heir = RemainingMember(replaced, classic_api.classic_metadata(ask.body), classic_api.rebalance_timeout_ms(ask))
+    stayers = [*remaining_members(group), heir]
+    goes_on = topics == replaced.said.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
     new = downgrade(turn, group, stayers, leader=replaced.member_id if goes_on else None)
-    join.succeed(turn, new, replaced.member_id, ask)
+    join.join_as_static_member(turn, new, replaced.member_id, ask)
 
 
-def is_settled(group: IncrementalGroup, replaced: Member, topics: Topics) -> bool:
+def is_fully_reconciled(group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics) -> bool:
     """Every member has its target, made of the topics as they are, and is at its epoch; one that is replaced may be away."""
     saved = group.saved
     return (

@@ -11,18 +11,18 @@ from typing import NamedTuple, NoReturn
 from apportion.coord import records
 from apportion.coord.classic import timers as classic_timers
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import Member as ClassicMember
-from apportion.coord.classic.state import State as ClassicState
-from apportion.coord.classic.sync import LARGEST_BYTES
+from apportion.coord.classic.state import ClassicGroupMember as ClassicMember
+from apportion.coord.classic.state import ClassicGroupState as ClassicState
+from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.beat import JOINING
-from apportion.coord.consumer.fencing import full_group
-from apportion.coord.consumer.reconcile import State
+from apportion.coord.consumer.fencing import group_full_error
+from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
-from apportion.coord.group import CONSUMER
-from apportion.coord.turn import Ask, Turn
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
+from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
-from apportion.topics import TopicId, Topics
+from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records import consumer_serde
@@ -41,34 +41,32 @@ UPGRADING = ("bidirectional", "upgrade")
 KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """They have no use for user data in an assignment, though librdkafka's leaders write some; what a stranger's means nobody knows."""
 
-NOTHING = consumer_serde.encode(ConsumerProtocolAssignment())
+NO_ASSIGNMENT = consumer_serde.encode(ConsumerProtocolAssignment())
 NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
 
-Place = tuple[TopicId, int]
 
-
-def beat_classic(turn: Turn, ask: Ask[ConsumerGroupHeartbeatRequest]) -> None:
+def heartbeat_to_classic_group(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
     """A member of the consumer protocol joins a classic group, which is a consumer group from now on.
 
     Errors: those of `consumer.check`; GROUP_ID_NOT_FOUND if the member does not join or the group cannot be upgraded;
     GROUP_MAX_SIZE_REACHED.
     """
-    heartbeat_api.check(ask.body, ask.version, turn.settings)
+    heartbeat_api.check_request(ask.body, ask.version, turn.settings)
     group = turn.ledger.classic_or_none(ask.body.group_id)
     assert group is not None, "the table of the shard knows the kind"
     if ask.body.member_epoch != JOINING:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {group.group_id}.")
     if not group.live.members:
-        classic_timers.disband(turn, group, Code.REBALANCE_IN_PROGRESS)
+        classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
         turn.emit_all(group.tombstones())
     else:
         check_upgrade(turn, group, ask.body.member_id)
-        upgrade(turn, group, heirs_of(turn, group))
-    heartbeat_api.beat(turn, ask)
+        upgrade(turn, group, upgraded_members(turn, group))
+    heartbeat_api.consumer_group_heartbeat(turn, ask)
 
 
-class Heir(NamedTuple):
+class UpgradedMember(NamedTuple):
     """A member of a classic group as its consumer group will know it. owes: what it may be using beside its assignment."""
 
     member: ClassicMember
@@ -84,14 +82,14 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
     limit = settings.group_consumer_max_size
     if settings.group_consumer_migration_policy not in UPGRADING:
         refuse_upgrade(turn, group, f"group.consumer.migration.policy is {settings.group_consumer_migration_policy}.")
-    if group.live.protocol_type != CONSUMER:
+    if group.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
         refuse_upgrade(turn, group, f"its members are no consumers but speak the {group.live.protocol_type} protocol.")
     if size > limit:
         refuse_upgrade(turn, group, f"it has more than {limit} members.")
-    if sum(len(said) for member in group.live.members.values() for _, said in member.protocols) > LARGEST_BYTES:
-        refuse_upgrade(turn, group, f"what its members say is more than {LARGEST_BYTES} bytes.")
+    if sum(len(said) for member in group.live.members.values() for _, said in member.protocols) > MAX_GROUP_BYTES:
+        refuse_upgrade(turn, group, f"what its members say is more than {MAX_GROUP_BYTES} bytes.")
     if size == limit and joiner_id not in group.live.members:
-        raise full_group(group.group_id, limit)
+        raise group_full_error(group.group_id, limit)
 
 
 def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND) -> NoReturn:
@@ -102,7 +100,7 @@ def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str, code: Code = Code.
     raise Refused(code, f"Classic group {group.group_id} cannot become a consumer group: {why}")
 
 
-def heirs_of(turn: Turn, group: ClassicGroup) -> list[Heir]:
+def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
     """Every member, with all that it may be using: its last assignment, and what it owes.
 
     The protocol that all would elect stands first, for it is what they believe in. Errors: GROUP_ID_NOT_FOUND for bytes that
@@ -110,20 +108,20 @@ def heirs_of(turn: Turn, group: ClassicGroup) -> list[Heir]:
     """
     name = group.live.elected()
     given = last_assignments(group)
-    heirs: list[Heir] = []
+    heirs: list[UpgradedMember] = []
     for member in group.live.members.values():
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_serde.decode(ConsumerProtocolSubscription, protocols[0][1])
-            assigned = consumer_serde.decode(ConsumerProtocolAssignment, given.get(member.member_id) or NOTHING)[1]
+            assigned = consumer_serde.decode(ConsumerProtocolAssignment, given.get(member.member_id) or NO_ASSIGNMENT)[1]
         except DecodeError as error:
             refuse_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}")
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
             refuse_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
         known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
-        parts = grouped(dict.fromkeys(places(classic_api.parts(assigned.assigned_partitions, turn.topics))))
-        heirs.append(Heir(member, known, subscription, parts))
-    return with_debts(turn, group, heirs)
+        parts = by_topic(dict.fromkeys(each_partition(classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics))))
+        heirs.append(UpgradedMember(member, known, subscription, parts))
+    return with_unrevoked(turn, group, heirs)
 
 
 def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
@@ -136,29 +134,29 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
     return {who: given for who, given in static if who is not None} | {each.member_id: each.assignment for each in saved}
 
 
-def with_debts(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> list[Heir]:
+def with_unrevoked(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> list[UpgradedMember]:
     """The heirs with what they owe: what they said that they own and what no assignment gives to anybody.
 
     An assignment has taken it away, but the member may not have heard of that. Of two that say so, the one that said it of the
     younger generation is right. Errors: UNKNOWN_SERVER_ERROR for a partition that two members have, as in Kafka.
     """
-    holders: dict[Place, str] = {}
+    holders: dict[IdPartition, str] = {}
     for heir in heirs:
-        for place in places(heir.assigned):
+        for place in each_partition(heir.assigned):
             if place in holders:
                 why = f"{holders[place]} and {heir.member.member_id} have one partition."
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
             holders[place] = heir.member.member_id
-    debts: dict[str, list[Place]] = {}
+    debts: dict[str, list[IdPartition]] = {}
     for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
-        for place in places(classic_api.parts(heir.subscription.owned_partitions, turn.topics)):
+        for place in each_partition(classic_api.to_topic_partitions(heir.subscription.owned_partitions, turn.topics)):
             if place not in holders:
                 holders[place] = heir.member.member_id
                 debts.setdefault(heir.member.member_id, []).append(place)
-    return [heir._replace(owes=grouped(debts.get(heir.member.member_id, ()))) for heir in heirs]
+    return [heir._replace(owes=by_topic(debts.get(heir.member.member_id, ()))) for heir in heirs]
 
 
-def gives_everything(heirs: list[Heir], topics: Topics) -> bool:
+def is_fully_assigned(heirs: list[UpgradedMember], topics: Topics) -> bool:
     """Every partition of the topics that the heirs subscribe to is some subscriber's own, nobody has more, and nobody owes any."""
     wanted: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
     for heir in heirs:
@@ -172,7 +170,7 @@ def gives_everything(heirs: list[Heir], topics: Topics) -> bool:
     return not any(wanted.values())
 
 
-def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
+def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> None:
     """The group is a consumer group of the same members at the epoch that was its generation; who waited is told to join again.
 
     Kafka's order: the old group's tombstone; members, epoch; targets and their epoch; what each member has. If not everything is
@@ -180,30 +178,30 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[Heir]) -> None:
     whoever it is.
     """
     group_id, epoch = group.group_id, group.live.generation
-    is_whole = group.live.state is ClassicState.STABLE and gives_everything(heirs, turn.topics)
-    classic_timers.disband(turn, group, Code.REBALANCE_IN_PROGRESS)
+    is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(heirs, turn.topics)
+    classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
-    turn.emit_all(records.member(group_id, heir.member.member_id, said_by(heir)) for heir in heirs)
+    turn.emit_all(records.member_metadata(group_id, heir.member.member_id, member_metadata(heir)) for heir in heirs)
     new = turn.ledger.incremental(group_id)
     turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
     for heir in heirs:
         target = [(part.topic_id, part.partitions) for part in heir.assigned]
-        turn.emit(records.target(group_id, heir.member.member_id, target))
+        turn.emit(records.target_assignment(group_id, heir.member.member_id, target))
     turn.emit(records.assignment_epoch(group_id, epoch, turn.now.wall_ms))
     for heir in heirs:
         value = ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch,
-            state=int(State.UNREVOKED if heir.owes else State.STABLE),
+            state=int(MemberState.UNREVOKED if heir.owes else MemberState.STABLE),
             assigned_partitions=heir.assigned,
             partitions_pending_revocation=heir.owes,
         )
-        turn.emit(records.current(group_id, heir.member.member_id, value))
-    timers.revive(turn, new)
+        turn.emit(records.current_assignment(group_id, heir.member.member_id, value))
+    timers.restore_group(turn, new)
     turn.note("info", f"group {group_id} has become a consumer group of {len(heirs)} classic members at epoch {epoch}")
 
 
-def said_by(heir: Heir) -> ConsumerGroupMemberMetadataValue:
+def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
     """What the member has said, as a consumer group keeps it."""
     member, subscription = heir.member, heir.subscription
     return ConsumerGroupMemberMetadataValue(
@@ -221,12 +219,12 @@ def said_by(heir: Heir) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def places(parts: Iterable[TopicPartitions]) -> Iterator[Place]:
+def each_partition(parts: Iterable[TopicPartitions]) -> Iterator[IdPartition]:
     """Partitions one by one."""
-    return ((part.topic_id, index) for part in parts for index in part.partitions)
+    return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def grouped(some: Iterable[Place]) -> tuple[TopicPartitions, ...]:
+def by_topic(some: Iterable[IdPartition]) -> tuple[TopicPartitions, ...]:
     """Partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):

@@ -38,8 +38,8 @@ from apportion.member.batch.sinks import (
     refuse_skipped_records,
     said,
 )
-from apportion.member.batch.span import NOTHING, Place, Span
-from apportion.topics import Topic
+from apportion.member.batch.span import NOTHING, Span
+from apportion.topics import Topic, TopicIdPartition
 
 CLAIM_GRACE_MS = 5_000
 SILENCE_BELIEVED_AT = 2  # the question to which no answer is one, although another process has asked it
@@ -67,7 +67,7 @@ class Questions:
         self._checkpoint = checkpoint
         self._confirmed = NOTHING  # the last batch of which it is known that all writers were given it
         self._awaited: Sinks = ()  # the sinks that have to answer the question that is open
-        self._nameless: dict[Place, int] | None = None  # as a newcomer has found the group; None: it has proof
+        self._nameless: dict[TopicIdPartition, int] | None = None  # as a newcomer has found the group; None: it has proof
         self._members: tuple[str, ...] = ()  # those that have claimed nothing, and since when just they are seen
         self._members_since_ms = 0
 
@@ -121,7 +121,7 @@ class Questions:
         self.may_join = True
         return None
 
-    def refuse_strangers(self, sinks: Sinks, stored: Mapping[Place, Stored]) -> None:
+    def refuse_strangers(self, sinks: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
         """Raise AnotherSink where a member without a sink has committed since this query, a newcomer, has looked first."""
         if self._nameless is not None:
             strange = {place: offset for place, offset in nameless(stored).items() if self._nameless.get(place) != offset}
@@ -156,7 +156,7 @@ class Questions:
                 yield from self._await_claim(sinks)
                 self._nameless = nameless(stored)
 
-    def _adopt(self, sinks: Sinks, stored: Mapping[Place, Stored]) -> Asking[None]:
+    def _adopt(self, sinks: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> Asking[None]:
         """Every offset of the group bears this query's sinks. Raises AnotherSink where the group has members."""
         offsets = {place: one.offset for place, one in stored.items() if one.offset is not None}
         try:
@@ -192,22 +192,22 @@ class Questions:
         )
 
 
-def skipping(offsets: Mapping[Place, int], previous: Span) -> Asking[dict[Place, int]]:
+def skipping(offsets: Mapping[TopicIdPartition, int], previous: Span) -> Asking[dict[TopicIdPartition, int]]:
     """Return those of these offsets that skip records: neither where the checkpoint stands itself, nor where a log begins."""
     others = {place: offset for place, offset in offsets.items() if previous.to_or_none(place) != offset}
-    starts: dict[Place, int] = (yield Starts(tuple(others))) if others else {}
+    starts: dict[TopicIdPartition, int] = (yield Starts(tuple(others))) if others else {}
     return {place: offset for place, offset in others.items() if offset > starts[place]}
 
 
-def starts_of(batch: Span) -> dict[Place, int]:
+def starts_of(batch: Span) -> dict[TopicIdPartition, int]:
     """Return where each partition of the batch begins."""
     return {place: start for place, (start, _) in batch.ranges.items()}
 
 
-def whole_group(life: int, gained: tuple[Place, ...] = ()) -> Asking[dict[Place, Stored]]:
+def whole_group(life: int, gained: tuple[TopicIdPartition, ...] = ()) -> Asking[dict[TopicIdPartition, Stored]]:
     """Return what the group has stored of every partition that its members may read."""
     topics: dict[str, Topic] = yield Subscribed()
-    places = {Place(topic.name, topic.id, number) for topic in topics.values() for number in range(topic.partitions)}
+    places = {TopicIdPartition(topic.name, topic.id, number) for topic in topics.values() for number in range(topic.partitions)}
     wanted = tuple(sorted(places.union(gained)))
-    stored: dict[Place, Stored] = (yield Committed(wanted, life)) if wanted else {}
+    stored: dict[TopicIdPartition, Stored] = (yield Committed(wanted, life)) if wanted else {}
     return stored

@@ -8,7 +8,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from apportion.errors import Code
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -36,7 +37,9 @@ class Membership(NamedTuple):
 NOBODY = Membership()
 
 
-def due(previous: Span, held: Container[Place], committed: Mapping[Place, int | None]) -> dict[Place, int]:
+def due(
+    previous: Span, held: Container[TopicIdPartition], committed: Mapping[TopicIdPartition, int | None]
+) -> dict[TopicIdPartition, int]:
     """What the group should hear: where `previous` ended, for the places now held, where that is above what it knows.
 
     Everything below those offsets must be durable where it was written; a span that Spark hands to latestOffset is.
@@ -49,7 +52,7 @@ def due(previous: Span, held: Container[Place], committed: Mapping[Place, int | 
 
 
 def commit_request(
-    group_id: str, offsets: Mapping[Place, int], who: Membership = NOBODY, metadata: str = ""
+    group_id: str, offsets: Mapping[TopicIdPartition, int], who: Membership = NOBODY, metadata: str = ""
 ) -> OffsetCommitRequest:
     """The request that stores these offsets as that member."""
     return OffsetCommitRequest(
@@ -71,7 +74,7 @@ def commit_request(
     )
 
 
-def commit_codes(response: OffsetCommitResponse, places: Iterable[Place]) -> dict[Place, Code]:
+def commit_codes(response: OffsetCommitResponse, places: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Code]:
     """What became of each place's commit; UNKNOWN_SERVER_ERROR where the answer does not say."""
     said = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(partition.error_code)
@@ -81,7 +84,7 @@ def commit_codes(response: OffsetCommitResponse, places: Iterable[Place]) -> dic
     return {place: _found(said, place, Code.UNKNOWN_SERVER_ERROR) for place in places}
 
 
-def fetch_request(group_id: str, places: Iterable[Place], who: Membership = NOBODY) -> OffsetFetchRequest:
+def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Membership = NOBODY) -> OffsetFetchRequest:
     """The request for the group's offsets of these places, as that member."""
     topics = tuple(
         OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=tuple(number for number, _ in partitions))
@@ -101,16 +104,16 @@ class Stored(NamedTuple):
 class Fetched(NamedTuple):
     """What the group has. codes: the places, if any, of which it could not be told."""
 
-    stored: dict[Place, Stored]
-    codes: dict[Place, Code]
+    stored: dict[TopicIdPartition, Stored]
+    codes: dict[TopicIdPartition, Code]
 
     @property
-    def offsets(self) -> dict[Place, int | None]:
+    def offsets(self) -> dict[TopicIdPartition, int | None]:
         """The offsets alone."""
         return {place: one.offset for place, one in self.stored.items()}
 
 
-def fetched(response: OffsetFetchResponse, places: Iterable[Place]) -> tuple[Code, Fetched]:
+def fetched(response: OffsetFetchResponse, places: Iterable[TopicIdPartition]) -> tuple[Code, Fetched]:
     """The group's own error, and what the answer says about each place."""
     group = response.groups[0]
     said = {
@@ -128,12 +131,12 @@ def fetched(response: OffsetFetchResponse, places: Iterable[Place]) -> tuple[Cod
     )
 
 
-def _found(said: Mapping[tuple[str | bytes, int], V], place: Place, otherwise: V) -> V:
+def _found(said: Mapping[tuple[str | bytes, int], V], place: TopicIdPartition, otherwise: V) -> V:
     by_name = said.get((place.topic, place.partition))
     return by_name if by_name is not None else said.get((place.topic_id, place.partition), otherwise)
 
 
-def _by_topic(values: Mapping[Place, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
+def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
     topics: dict[tuple[str, bytes], list[tuple[int, V]]] = {}
     for place in sorted(values):
         topics.setdefault((place.topic, place.topic_id), []).append((place.partition, values[place]))

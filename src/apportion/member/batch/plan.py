@@ -11,7 +11,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from apportion.member.batch.span import Place, Span, span
+from apportion.member.batch.span import Span, span
+from apportion.topics import TopicIdPartition
 
 EARLIEST, LATEST = -2, -1
 
@@ -33,7 +34,7 @@ class Starting:
     otherwise: int = LATEST
     given: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def offset(self, place: Place, log: Log, *, newborn: bool) -> int:
+    def offset(self, place: TopicIdPartition, log: Log, *, newborn: bool) -> int:
         """The first offset to read. A partition born while its topic was being read starts at its beginning."""
         wanted = self.given.get((place.topic, place.partition), EARLIEST if newborn else self.otherwise)
         return {EARLIEST: log.start, LATEST: log.end}.get(wanted, wanted)
@@ -53,19 +54,19 @@ class World:
     """
 
     checkpoint: str
-    logs: Mapping[Place, Log]
-    kept: Container[Place] = ()
-    committed: Mapping[Place, int | None] = field(default_factory=dict)
+    logs: Mapping[TopicIdPartition, Log]
+    kept: Container[TopicIdPartition] = ()
+    committed: Mapping[TopicIdPartition, int | None] = field(default_factory=dict)
     starting: Starting = Starting()
-    newborn: Container[Place] = ()
+    newborn: Container[TopicIdPartition] = ()
     limit: int | None = None
-    caps: Mapping[Place, int] | None = None
+    caps: Mapping[TopicIdPartition, int] | None = None
 
 
 class Gap(NamedTuple):
     """Offsets that are gone: the partition stood at `expected`, its log begins (or ends) at `found`, where it was put."""
 
-    place: Place
+    place: TopicIdPartition
     expected: int
     found: int
 
@@ -84,14 +85,14 @@ class Plan(NamedTuple):
     """
 
     span: Span
-    commit_first: dict[Place, int]
+    commit_first: dict[TopicIdPartition, int]
     gaps: tuple[Gap, ...]
 
 
 def plan(previous: Span, world: World) -> Plan:
     """The next span after `previous`, as the module says."""
-    positions: dict[Place, int] = {}
-    commit_first: dict[Place, int] = {}
+    positions: dict[TopicIdPartition, int] = {}
+    commit_first: dict[TopicIdPartition, int] = {}
     gaps: list[Gap] = []
     for place in sorted(world.logs):
         log = world.logs[place]
@@ -107,7 +108,7 @@ def plan(previous: Span, world: World) -> Plan:
     return Plan(span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
 
 
-def known_position(previous: Span, world: World, place: Place) -> int | None:
+def known_position(previous: Span, world: World, place: TopicIdPartition) -> int | None:
     """Where the partition stands by the last span or by the group; None if neither knows it."""
     stood = previous.to_or_none(place)
     if stood is not None and place in world.kept:
@@ -116,14 +117,14 @@ def known_position(previous: Span, world: World, place: Place) -> int | None:
     return max(known, default=None)
 
 
-def _within(place: Place, position: int, log: Log, gaps: list[Gap]) -> int:
+def _within(place: TopicIdPartition, position: int, log: Log, gaps: list[Gap]) -> int:
     found = min(max(position, log.start), log.end)
     if found != position:
         gaps.append(Gap(place, position, found))
     return found
 
 
-def _ends(positions: Mapping[Place, int], world: World) -> dict[Place, int]:
+def _ends(positions: Mapping[TopicIdPartition, int], world: World) -> dict[TopicIdPartition, int]:
     """How far each partition is read, within caps and limit."""
     lags = {}
     for place, position in positions.items():
@@ -135,7 +136,7 @@ def _ends(positions: Mapping[Place, int], world: World) -> dict[Place, int]:
     return {place: position + shares[place] for place, position in positions.items()}
 
 
-def shared(lags: Mapping[Place, int], limit: int, turn: int) -> dict[Place, int]:
+def shared(lags: Mapping[TopicIdPartition, int], limit: int, turn: int) -> dict[TopicIdPartition, int]:
     """`limit` offsets split by lag: none gets more than its lag, and nothing of the limit is wasted while something lags.
 
     Each that lags gets at least one. When the limit is too small for that, `limit` of them get one, beginning with the one

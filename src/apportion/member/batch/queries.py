@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from apportion.machine import Note
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
 from apportion.member.consumer.machine import View
 from apportion.member.membership import Assignment
+from apportion.topics import TopicIdPartition
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class Adopt:
 class Committed:
     """What has the group stored, asked as the member of that life (0: as nobody)? The answer is a dict of Place to Stored."""
 
-    places: tuple[Place, ...]
+    places: tuple[TopicIdPartition, ...]
     life: int
 
 
@@ -85,7 +86,7 @@ class Committed:
 class Commit:
     """The group is to store these offsets, said as the member of that life (0: as nobody). The answer, None, comes when it has."""
 
-    offsets: Mapping[Place, int]
+    offsets: Mapping[TopicIdPartition, int]
     life: int
     metadata: str = ""
 
@@ -94,14 +95,14 @@ class Commit:
 class Starts:
     """Where do these logs begin? The answer is a dict of Place to int. There may be no places."""
 
-    places: tuple[Place, ...]
+    places: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
     """Where do these logs end, as the last stable offset? The answer is a dict of Place to int. There may be no places."""
 
-    places: tuple[Place, ...]
+    places: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,11 @@ from apportion.member.batch.sinks import (
     refuse_other_sinks,
     sinks_of,
 )
-from apportion.member.batch.span import Place, Span, id_text
+from apportion.member.batch.span import Span, id_text
 from apportion.member.classic.described import has_its_share
 from apportion.member.consumer.machine import View
 from apportion.member.membership import State
-from apportion.topics import Topic, TopicId, Topics
+from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 
 SHARE_GRACE_MS = 5_000
 TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
@@ -73,7 +73,7 @@ class Held(NamedTuple):
     """What the last span stood on: its partitions, and the life of the member that held them."""
 
     life: int
-    places: Mapping[Place, None]
+    places: Mapping[TopicIdPartition, None]
 
 
 class Batches:
@@ -85,13 +85,15 @@ class Batches:
         held: what the last span stood on. planned_life: the life of the last plan; 0: there was none.
         ends: where each owned partition ended when last looked at.
         """
-        self.ends: dict[Place, int] = {}
+        self.ends: dict[TopicIdPartition, int] = {}
         self._topics = topics
         self._checkpoint = checkpoint
         self._starting = starting
         self._fail_on_data_loss = fail_on_data_loss
         self._questions = Questions(checkpoint)
-        self._back: dict[Place, tuple[int, int]] = {}  # where to go back to when the question is answered, and the batch's end
+        self._back: dict[
+            TopicIdPartition, tuple[int, int]
+        ] = {}  # where to go back to when the question is answered, and the batch's end
         self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
         self._session_ms = 0
         self._outside()
@@ -100,12 +102,12 @@ class Batches:
         """This is no member of the group, and whose the group is, is to be found out."""
         self.held = Held(0, {})
         self.planned_life = 0
-        self._stored: dict[Place, int] = {}  # what this member has committed in this life
+        self._stored: dict[TopicIdPartition, int] = {}  # what this member has committed in this life
         self._joined = (0, 0)  # the last life that had a place, and when that was first seen
         self._looked = (0, 0)  # the life and epoch in which a query whose sink has no name last looked for claims
-        self._made: dict[Place, int] = {}  # start positions that were committed before anybody was known to be alone
+        self._made: dict[TopicIdPartition, int] = {}  # start positions that were committed before anybody was known to be alone
 
-    def next(self, previous: Span, limit: int | None, caps: Mapping[Place, int] | None = None) -> Asking[Span]:
+    def next(self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None) -> Asking[Span]:
         """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
 
         limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, AnotherSink, and whatever is thrown in.
@@ -135,7 +137,7 @@ class Batches:
         doubted = tuple(place for place in doubted if place not in back)
         yield from self._commit(back)
         committed.update((place, offset) for place, offset in back.items() if place in committed)
-        starts: dict[Place, int] = yield Starts(owned)
+        starts: dict[TopicIdPartition, int] = yield Starts(owned)
         self.ends = yield Ends(owned)
         sizes = self._sizes or {}
         world = World(
@@ -165,14 +167,16 @@ class Batches:
         self._questions.planned = planned
         return planned
 
-    def _asking(self, stands: Span, previous: Span, back: Mapping[Place, int]) -> Asking[Span]:
+    def _asking(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> Asking[Span]:
         """A question to the writers, which stands there; where they have said to go back to is kept until it is answered."""
         asking = yield from self._questions.ask(gone_back(stands, back))
         ends = previous.resting()
         self._back.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
         return asking
 
-    def _going_back(self, previous: Span, told: Announcement, committed: Mapping[Place, int | None]) -> dict[Place, int]:
+    def _going_back(
+        self, previous: Span, told: Announcement, committed: Mapping[TopicIdPartition, int | None]
+    ) -> dict[TopicIdPartition, int]:
         """Where the writers have said to go back to, but for what was read on since, past the batch of which it was said."""
         ends = previous.resting()
         said = {**self._back, **{place: (offset, ends[place]) for place, offset in told.back.items() if place in ends}}
@@ -183,8 +187,8 @@ class Batches:
         }
 
     def _taken_up(
-        self, sinks: Sinks, stood: Span, gained: tuple[Place, ...], is_upgrade: bool
-    ) -> Asking[tuple[dict[Place, int | None], tuple[Place, ...]]]:
+        self, sinks: Sinks, stood: Span, gained: tuple[TopicIdPartition, ...], is_upgrade: bool
+    ) -> Asking[tuple[dict[TopicIdPartition, int | None], tuple[TopicIdPartition, ...]]]:
         """The group's offsets of what was gained, and those of them that a sink must accept before they bear its name.
 
         The others bear this query's sinks from now on. Accepted must be what bears no name and may pass over records; it is
@@ -196,7 +200,7 @@ class Batches:
         stored = yield from whole_group(self.held.life, gained)
         yield from self._refuse_others(sinks, stored)
         committed = {place: stored[place].offset for place in gained}
-        doubted: tuple[Place, ...] = ()
+        doubted: tuple[TopicIdPartition, ...] = ()
         if sinks and not (is_upgrade and (stood.ranges or not claims(stored))):
             unnamed = nameless({place: stored[place] for place in gained})
             above = {place: offset for place, offset in unnamed.items() if offset > (stood.to_or_none(place) or 0)}
@@ -209,7 +213,7 @@ class Batches:
         yield from self._commit({**claimed, **due(stood, committed, committed)})
         return committed, doubted
 
-    def _refuse_others(self, sinks: Sinks, stored: Mapping[Place, Stored]) -> Asking[None]:
+    def _refuse_others(self, sinks: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> Asking[None]:
         """Raise AnotherSink if another sink has a claim; start positions that were made for nothing are nobody's then."""
         try:
             refuse_other_sinks(sinks, stored)
@@ -267,10 +271,10 @@ class Batches:
             if name not in topics:
                 yield Note("warning", f"topic {name} does not exist yet; it is read from its beginning once it does")
 
-    def _owned(self, view: View) -> Asking[tuple[Place, ...]]:
+    def _owned(self, view: View) -> Asking[tuple[TopicIdPartition, ...]]:
         """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
         assert view.target is not None
-        owned: tuple[Place, ...] = yield Named(view.target)
+        owned: tuple[TopicIdPartition, ...] = yield Named(view.target)
         if view.target != view.owned:
             self.held = Held(view.lives, dict.fromkeys(place for place in owned if place in self.held.places))
             now: View = yield Adopt(view.lives, view.target)
@@ -278,7 +282,7 @@ class Batches:
                 raise NotYet("the group has changed its mind about what this member holds")
         return owned
 
-    def _commit(self, offsets: Mapping[Place, int]) -> Asking[None]:
+    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> Asking[None]:
         """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
         new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
         if not new:
@@ -294,14 +298,14 @@ class Batches:
             yield from self._commit({place: offset for place, offset in new.items() if place not in gone})
         self._stored.update(new)
 
-    def _refuse_deleted(self, previous: Span, owned: tuple[Place, ...]) -> Asking[None]:
+    def _refuse_deleted(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> Asking[None]:
         """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
         mine = dict.fromkeys(owned)
         gone = yield from self._deleted(place for place in previous.ranges if place not in mine)
         if gone:
             yield from self._lose_topics(previous.resting(), gone)
 
-    def _deleted(self, places: Iterable[Place]) -> Asking[tuple[Place, ...]]:
+    def _deleted(self, places: Iterable[TopicIdPartition]) -> Asking[tuple[TopicIdPartition, ...]]:
         """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
         suspects = tuple(places)
         if not suspects:
@@ -309,7 +313,7 @@ class Batches:
         topics: Topics = yield Existing(tuple(dict.fromkeys(place.topic for place in suspects)))
         return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
 
-    def _lose_topics(self, read: Mapping[Place, int], gone: tuple[Place, ...]) -> Asking[None]:
+    def _lose_topics(self, read: Mapping[TopicIdPartition, int], gone: tuple[TopicIdPartition, ...]) -> Asking[None]:
         topics = ", ".join(dict.fromkeys(f"{place.topic} (id {id_text(place.topic_id)})" for place in gone))
         unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
         yield from self._lose(f"topic {topics} was deleted or created again: not read were {unread}")

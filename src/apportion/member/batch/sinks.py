@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from apportion.member.batch.offsets import Stored
-from apportion.member.batch.span import Place, Span
+from apportion.member.batch.span import Span
+from apportion.topics import TopicIdPartition
 
 MOST_METADATA_BYTES = 4096  # offset.metadata.max.bytes of a Kafka that was not told otherwise
 
@@ -33,7 +34,7 @@ class Announcement(NamedTuple):
     sinks: Sinks = ()
     adopt: bool = False
     holds: bool = False
-    back: Mapping[Place, int] = {}
+    back: Mapping[TopicIdPartition, int] = {}
 
 
 SILENCE = Announcement()
@@ -59,7 +60,7 @@ NOBODY_READ = json.dumps({"sinks": []}, separators=(",", ":"))
 """The metadata of an offset that a query claimed and gave up again before it read anything: any sink may have it."""
 
 
-def refuse_other_sinks(mine: Sinks, stored: Mapping[Place, Stored]) -> None:
+def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
     """Raise AnotherSink if an offset bears the name of another sink than `mine`.
 
     stored: of every partition that the group may read.
@@ -69,7 +70,7 @@ def refuse_other_sinks(mine: Sinks, stored: Mapping[Place, Stored]) -> None:
             raise AnotherSink(_belongs(place, sinks, mine))
 
 
-def refuse_skipped_records(mine: Sinks, skipped: Mapping[Place, int]) -> None:
+def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int]) -> None:
     """Raise AnotherSink if there are such offsets: nothing says that the records below them are in `mine`."""
     for place, offset in sorted(skipped.items()):
         raise AnotherSink(
@@ -79,18 +80,18 @@ def refuse_skipped_records(mine: Sinks, skipped: Mapping[Place, int]) -> None:
         )
 
 
-def claims(stored: Mapping[Place, Stored]) -> dict[Place, Sinks]:
+def claims(stored: Mapping[TopicIdPartition, Stored]) -> dict[TopicIdPartition, Sinks]:
     """Return the sinks whose names the offsets bear, by partition in order."""
     return {place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))}
 
 
-def nameless(stored: Mapping[Place, Stored]) -> dict[Place, int]:
+def nameless(stored: Mapping[TopicIdPartition, Stored]) -> dict[TopicIdPartition, int]:
     """Return the offsets of which nothing says which sink they came from, by partition in order."""
     named = ((place, one.offset) for place, one in sorted(stored.items()) if sinks_of(one.metadata) is None)
     return {place: offset for place, offset in named if offset is not None}
 
 
-def refuse_consumer(group_id: str, stored: Mapping[Place, Stored]) -> None:
+def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, Stored]) -> None:
     """Raise AnotherSink where a consumer, whose records go nobody knows where, is in a group that belongs to a sink."""
     for place, sinks in claims(stored).items():
         raise AnotherSink(
@@ -104,13 +105,13 @@ def said(sinks: Sinks) -> str:
     return " and ".join(sinks) or "a sink without a name (no writer of apportion has said which table it writes to)"
 
 
-def gone_back(previous: Span, back: Mapping[Place, int]) -> Span:
+def gone_back(previous: Span, back: Mapping[TopicIdPartition, int]) -> Span:
     """Return `previous` as if it had ended at the offsets in `back`, where it has those partitions."""
     moved = {place: (offset, offset) for place, offset in back.items() if place in previous.ranges}
     return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
 
 
-def _belongs(place: Place, sinks: Sinks, mine: Sinks) -> str:
+def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
     moved = (
         "; or, if the table was moved, stop all members of the group and start again, with the same checkpoint and "
         "delta.Writer(..., adopt=True)"

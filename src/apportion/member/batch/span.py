@@ -10,24 +10,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from apportion.topics import TopicId
+from apportion.topics import TopicId, TopicIdPartition
 
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
 DOUBTED_KEYS = ("id", "nameless", "sinks", "topics", "v")
 QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
-
-
-class Place(NamedTuple):
-    """One partition of one topic, named as people and as the wire do. A topic made again under its name is another place."""
-
-    topic: str
-    topic_id: TopicId
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class SpanError(ValueError):
@@ -40,7 +29,7 @@ class LostOffsets(ValueError):
     fence: None where the sink has none, and the group's offset, at which the span starts, did not come from the sink.
     """
 
-    def __init__(self, place: Place, fence: int | None, start: int, why: str = "") -> None:
+    def __init__(self, place: TopicIdPartition, fence: int | None, start: int, why: str = "") -> None:
         if fence is None:
             what = f"{place}: the sink has nothing of it, but the batch starts at {start}, which did not come from the sink"
         else:
@@ -61,17 +50,17 @@ class Span(NamedTuple):
     """
 
     id: str
-    ranges: Mapping[Place, tuple[int, int]]
+    ranges: Mapping[TopicIdPartition, tuple[int, int]]
     sinks: tuple[str, ...] | None = None
     asks: int = 0
-    nameless: tuple[Place, ...] = ()
+    nameless: tuple[TopicIdPartition, ...] = ()
 
-    def to_or_none(self, place: Place) -> int | None:
+    def to_or_none(self, place: TopicIdPartition) -> int | None:
         """The offset after the last one of `place`; None if the span does not own it."""
         bounds = self.ranges.get(place)
         return None if bounds is None else bounds[1]
 
-    def resting(self) -> dict[Place, int]:
+    def resting(self) -> dict[TopicIdPartition, int]:
         """Where every owned partition stands when this span has been written."""
         return {place: to for place, (_, to) in self.ranges.items()}
 
@@ -102,7 +91,7 @@ NOTHING = Span("", {})
 """Where every query starts: owns nothing, has read nothing."""
 
 
-def span(id: str, ranges: Mapping[Place, tuple[int, int]]) -> Span:
+def span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> Span:
     """The span of these ranges, in the order of their places."""
     return Span(id, {place: ranges[place] for place in sorted(ranges)})
 
@@ -142,11 +131,11 @@ def parse(offset: Any) -> Span:
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
     topics = _mapping(offset["topics"], "topics")
-    ranges: dict[Place, tuple[int, int]] = {}
+    ranges: dict[TopicIdPartition, tuple[int, int]] = {}
     for topic, entry in topics.items():
         topic_id = _entry_id(topic, entry, "span")
         for number, bounds in _mapping(entry["span"], f"the span of topic {topic!r}").items():
-            ranges[Place(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
+            ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
     found = span(offset["id"], ranges)
     if is_question:
         return found._replace(asks=_number(offset["asks"]), nameless=_nameless(offset["nameless"]))
@@ -174,13 +163,13 @@ def _number(value: Any) -> int:
     return value
 
 
-def _nameless(value: Any) -> tuple[Place, ...]:
+def _nameless(value: Any) -> tuple[TopicIdPartition, ...]:
     places = []
     for topic, entry in _mapping(value, "nameless").items():
         topic_id, partitions = _entry_id(topic, entry, "partitions"), entry["partitions"]
         if not isinstance(partitions, list | tuple) or not all(type(number) is int and number >= 0 for number in partitions):
             raise SpanError(f"the partitions of topic {topic!r} must be a JSON array of integers from 0 on, not {partitions!r}")
-        places += [Place(topic, topic_id, number) for number in partitions]
+        places += [TopicIdPartition(topic, topic_id, number) for number in partitions]
     return tuple(sorted(places))
 
 
@@ -225,7 +214,12 @@ def lowest_admitted(start: int, fence: int) -> int:
 
 
 def admit_range(
-    place: Place, bounds: tuple[int, int], fence: int | None, *, is_nameless: bool = False, fail_on_data_loss: bool = True
+    place: TopicIdPartition,
+    bounds: tuple[int, int],
+    fence: int | None,
+    *,
+    is_nameless: bool = False,
+    fail_on_data_loss: bool = True,
 ) -> Admission:
     """Each offset is admitted once, whoever comes first and however often: rows below the fence are already in the sink.
 
@@ -245,7 +239,9 @@ def admit_range(
     return Admission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
 
 
-def admit(batch: Span, fences: Mapping[Place, int], *, fail_on_data_loss: bool = True) -> dict[Place, Admission]:
+def admit(
+    batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
+) -> dict[TopicIdPartition, Admission]:
     """`admit_range` for every partition of the batch. A sink keeps a row when its offset is at or above its `lower`."""
     return {
         place: admit_range(
@@ -255,7 +251,7 @@ def admit(batch: Span, fences: Mapping[Place, int], *, fail_on_data_loss: bool =
     }
 
 
-def advance(fences: Mapping[Place, int], admitted: Mapping[Place, Admission]) -> dict[Place, int]:
+def advance(fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, Admission]) -> dict[TopicIdPartition, int]:
     """The fences after the transaction that wrote what was admitted."""
     moved = {place: admission.fence for place, admission in admitted.items() if admission.fence is not None}
     return {**fences, **moved}

@@ -26,8 +26,8 @@ from apportion.member.classic.requests import (
     sync_request,
 )
 from apportion.member.consumer.machine import View
-from apportion.member.membership import IdPartition, Offer, Request, SeenTopic, State, minus
-from apportion.topics import TopicId
+from apportion.member.membership import Offer, Request, SeenTopic, State, minus
+from apportion.topics import IdPartition, TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
 

@@ -6,8 +6,8 @@ An `Atlas` is only ever told; it asks nobody and forgets no name of an id, for w
 from collections.abc import Iterable
 
 from apportion.member.assignors.interface import TopicParts, TopicShape, by_topic
-from apportion.member.membership import Assignment, IdPartition, SeenTopic, assignment
-from apportion.topics import TopicId
+from apportion.member.membership import Assignment, SeenTopic, assignment
+from apportion.topics import IdPartition, TopicId
 
 
 class Atlas:

@@ -7,7 +7,8 @@ what was claimed and is not held any more must be said, or it would be kept from
 from collections.abc import Callable
 
 from apportion.member.consumer.machine import acknowledged
-from apportion.member.membership import Assignment, IdPartition, Offer, State, minus
+from apportion.member.membership import Assignment, Offer, State, minus
+from apportion.topics import IdPartition
 
 
 class Holding:

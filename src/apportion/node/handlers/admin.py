@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.topics import DEFAULT_COUNT
 from apportion.topics import NO_TOPIC_ID, Topic
 from apportion.wire.messages.create_partitions import (
@@ -28,38 +28,38 @@ from apportion.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
-BY_STATE = 6  # the first version of DeleteTopics that names a topic or gives its id
+FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic or gives its id
 
 
-def create_topics(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def create_topics(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The topics exist, each with an id of its own; with `validate_only` it is only said whether they could."""
     request: CreateTopicsRequest = ask.request
     times = Counter(topic.name for topic in request.topics)
     return Answer(
         CreateTopicsResponse(
             topics=tuple(
-                _created(broker, topic, request.validate_only, ask)
+                _create_topic(broker, topic, request.validate_only, ask)
                 if times[topic.name] == 1
-                else _not_created(topic.name, named_twice())
+                else _create_topic_error(topic.name, duplicate_topic_error())
                 for topic in {topic.name: topic for topic in request.topics}.values()
             )
         )
     )
 
 
-def named_twice() -> Refused:
+def duplicate_topic_error() -> Refused:
     """The refusal of a topic that a request names more than once; Kafka answers for it once."""
     return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
 
 
-def _created(broker: Broker, wanted: CreatableTopic, validate_only: bool, ask: Arrived) -> CreatableTopicResult:
+def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, ask: Arrived) -> CreatableTopicResult:
     registry = broker.registry
     try:
         count = _partition_count(wanted, broker.settings.node_id)
         config = {each.name: each.value for each in wanted.configs}
-        topic = registry.checked(wanted.name, count, config, new_id(ask.fresh, wanted.name))
+        topic = registry.checked(wanted.name, count, config, new_topic_id(ask.fresh, wanted.name))
     except Refused as refused:
-        return _not_created(wanted.name, refused)
+        return _create_topic_error(wanted.name, refused)
     if not validate_only:
         registry.create(topic, config)
     return CreatableTopicResult(
@@ -75,7 +75,7 @@ def _created(broker: Broker, wanted: CreatableTopic, validate_only: bool, ask: A
     )
 
 
-def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
+def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=refused.code, error_message=refused.why, num_partitions=-1, replication_factor=-1, configs=None
     )
@@ -98,33 +98,35 @@ def _partition_count(wanted: CreatableTopic, node_id: int) -> int:
     return len(indexes)
 
 
-def new_id(fresh: bytes, name: str) -> bytes:
+def new_topic_id(fresh: bytes, name: str) -> bytes:
     """A topic id that this step alone gives, and to this name alone."""
     return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
-def delete_topics(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def delete_topics(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The topics are gone, with their logs; a topic made again under the name is another topic."""
     request: DeleteTopicsRequest = ask.request
-    wanted = request.topics if ask.version >= BY_STATE else tuple(DeleteTopicState(name=name) for name in request.topic_names)
+    wanted = (
+        request.topics if ask.version >= FIRST_STATE_VERSION else tuple(DeleteTopicState(name=name) for name in request.topic_names)
+    )
     times = Counter((state.name, state.topic_id) for state in wanted)
     distinct = {(state.name, state.topic_id): state for state in wanted}
-    responses = (_deleted(broker, state, times[named] > 1) for named, state in distinct.items())
+    responses = (_delete_topic(broker, state, times[named] > 1) for named, state in distinct.items())
     return Answer(DeleteTopicsResponse(responses=tuple(responses)))
 
 
-def _deleted(broker: Broker, state: DeleteTopicState, is_named_twice: bool) -> DeletableTopicResult:
+def _delete_topic(broker: BrokerContext, state: DeleteTopicState, is_named_twice: bool) -> DeletableTopicResult:
     try:
         if is_named_twice:
-            raise named_twice()
-        topic = _meant(broker, state)
+            raise duplicate_topic_error()
+        topic = _resolve_topic(broker, state)
         broker.registry.delete(topic)
     except Refused as refused:
         return DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=refused.code, error_message=refused.why)
     return DeletableTopicResult(name=topic.name, topic_id=topic.id)
 
 
-def _meant(broker: Broker, state: DeleteTopicState) -> Topic:
+def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
     """The topic that a name or an id means."""
     topics = broker.registry.topics
     if state.name is not None and state.topic_id != NO_TOPIC_ID:
@@ -140,19 +142,21 @@ def _meant(broker: Broker, state: DeleteTopicState) -> Topic:
     return topic
 
 
-def create_partitions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def create_partitions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The topics have as many partitions as asked for; the new ones are empty."""
     request: CreatePartitionsRequest = ask.request
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}.values()
-    results = (_grown(broker, topic, request.validate_only, times[topic.name] > 1) for topic in distinct)
+    results = (_grow_topic(broker, topic, request.validate_only, times[topic.name] > 1) for topic in distinct)
     return Answer(CreatePartitionsResponse(results=tuple(results)))
 
 
-def _grown(broker: Broker, wanted: CreatePartitionsTopic, validate_only: bool, is_named_twice: bool) -> CreatePartitionsTopicResult:
+def _grow_topic(
+    broker: BrokerContext, wanted: CreatePartitionsTopic, validate_only: bool, is_named_twice: bool
+) -> CreatePartitionsTopicResult:
     try:
         if is_named_twice:
-            raise named_twice()
+            raise duplicate_topic_error()
         topic = broker.registry.topics.named(wanted.name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")

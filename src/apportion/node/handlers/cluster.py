@@ -4,7 +4,7 @@ import re
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import LEADER_EPOCH
 from apportion.topics import NO_TOPIC_ID, Topic, is_topic_name
 from apportion.wire.messages.api_versions import (
@@ -28,21 +28,21 @@ from apportion.wire.table import versions
 GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
 TOPIC_OPERATIONS = 0b1101_1111_1000  # what may be done with a topic where nobody is refused anything, as Kafka's bits
 CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise with the cluster
-NOT_ASKED = -(2**31)
+NOT_REQUESTED = -(2**31)
 BROKERS, CONTROLLERS = 1, 2  # what DescribeCluster may ask for
-BY_ID_SINCE = 12  # the first version of Metadata that may ask by topic id, though 10 has the field
-SOFTWARE_SINCE = 3  # the first version of ApiVersions in which a client says what it is
+FIRST_TOPIC_ID_VERSION = 12  # the first version of Metadata that may ask by topic id, though 10 has the field
+FIRST_SOFTWARE_VERSION = 3  # the first version of ApiVersions in which a client says what it is
 SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # what Kafka takes for its name, and for its version
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
-def api_versions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke.
 
     Errors: INVALID_REQUEST, and nothing else is said, for software whose name or version is no word (KIP-511).
     """
     request: ApiVersionsRequest = ask.request
-    if ask.version >= SOFTWARE_SINCE and not all(
+    if ask.version >= FIRST_SOFTWARE_VERSION and not all(
         SOFTWARE.fullmatch(said) for said in (request.client_software_name, request.client_software_version)
     ):
         return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
@@ -62,12 +62,12 @@ def api_versions(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def metadata(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The broker and the topics asked for; a missing one is made first where request and settings allow it."""
     request: MetadataRequest = ask.request
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     if request.topics is None or (ask.version == 0 and not request.topics):
-        topics = tuple(_described(broker, topic, operations) for topic in broker.registry.topics)
+        topics = tuple(_topic_metadata(broker, topic, operations) for topic in broker.registry.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
         distinct = {
@@ -75,15 +75,15 @@ def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
         }  # or a short request has no end of an answer
         described = [
             MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
-            if ask.version < BY_ID_SINCE and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
-            else _asked_for(broker, wanted, operations, ask.fresh if may_create else None)
+            if ask.version < FIRST_TOPIC_ID_VERSION and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
+            else _requested_topic(broker, wanted, operations, ask.fresh if may_create else None)
             for wanted in distinct.values()
         ]
         topics = tuple({(each.name, each.topic_id): each for each in described}.values())  # one may be named, and asked for by id
     host, port = broker.address
     return Answer(
         MetadataResponse(
-            cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED,
             brokers=(MetadataResponseBroker(node_id=broker.settings.node_id, host=host, port=port),),
             cluster_id=broker.registry.cluster_id,
             controller_id=broker.settings.node_id,
@@ -92,24 +92,26 @@ def metadata(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-def _asked_for(broker: Broker, wanted: MetadataRequestTopic, operations: int, fresh: bytes | None) -> MetadataResponseTopic:
+def _requested_topic(
+    broker: BrokerContext, wanted: MetadataRequestTopic, operations: int, fresh: bytes | None
+) -> MetadataResponseTopic:
     """The topic, made of `fresh` if it is not there; None: it may not be made."""
     registry = broker.registry
     if wanted.name is None or wanted.topic_id != NO_TOPIC_ID:
         topic = registry.topics.with_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
-        return _described(broker, topic, operations)
+        return _topic_metadata(broker, topic, operations)
     topic = registry.topics.named(wanted.name)
     if topic is None and fresh is not None:
         topic = registry.created_by_asking(wanted.name, fresh)
     if topic is not None:
-        return _described(broker, topic, operations)
+        return _topic_metadata(broker, topic, operations)
     code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
     return MetadataResponseTopic(error_code=code, name=wanted.name, topic_authorized_operations=operations)
 
 
-def _described(broker: Broker, topic: Topic, operations: int) -> MetadataResponseTopic:
+def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> MetadataResponseTopic:
     here = (broker.settings.node_id,)
     return MetadataResponseTopic(
         name=topic.name,
@@ -125,7 +127,7 @@ def _described(broker: Broker, topic: Topic, operations: int) -> MetadataRespons
     )
 
 
-def describe_cluster(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def describe_cluster(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """This broker, which is the whole cluster. Controllers (endpoint type 2) cannot be asked for: MISMATCHED_ENDPOINT_TYPE."""
     request: DescribeClusterRequest = ask.request
     if request.endpoint_type != BROKERS:
@@ -137,12 +139,12 @@ def describe_cluster(broker: Broker, ask: Arrived, now: Instant) -> Answer:
             cluster_id=broker.registry.cluster_id,
             controller_id=broker.settings.node_id,
             brokers=(DescribeClusterBroker(broker_id=broker.settings.node_id, host=host, port=port),),
-            cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED,
         )
     )
 
 
-def find_coordinator(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def find_coordinator(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """Every group is coordinated here; transactions and share groups are refused in one sentence.
 
     Versions: up to 3 one key, from 4 several. A coordinator of transactions is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because

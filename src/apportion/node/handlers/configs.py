@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.topic_settings import config_type
-from apportion.node.topics import Setting, check_name
+from apportion.node.topics import ConfigEntry, check_name
 from apportion.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -20,13 +20,13 @@ UNKNOWN_TYPE = 0  # Kafka's, for a value of which nothing is said
 STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
 
 
-def describe_configs(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def describe_configs(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The settings of each resource, or of it those that are named. No value here is secret, and none has synonyms."""
     request: DescribeConfigsRequest = ask.request
     return Answer(DescribeConfigsResponse(results=tuple(_described(broker, resource) for resource in request.resources)))
 
 
-def _described(broker: Broker, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
         settings = list(_settings(broker, resource))
     except Refused as refused:
@@ -54,7 +54,7 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> DescribeCon
     )
 
 
-def _settings(broker: Broker, resource: DescribeConfigsResource) -> Iterable[Setting]:
+def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Iterable[ConfigEntry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)
@@ -66,7 +66,7 @@ def _settings(broker: Broker, resource: DescribeConfigsResource) -> Iterable[Set
             raise Refused(Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}")
         defaults = type(broker.settings)().named()
         return [
-            Setting(key, value, DEFAULT if defaults[key] == value else STATIC_BROKER)
+            ConfigEntry(key, value, DEFAULT if defaults[key] == value else STATIC_BROKER)
             for key, value in broker.settings.named().items()
         ]
     raise Refused(Code.INVALID_REQUEST, f"settings of resource type {resource.resource_type} cannot be described here")

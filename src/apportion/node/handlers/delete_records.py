@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import Partition
 from apportion.store.disk import DiskError
 from apportion.wire.messages.delete_records import (
@@ -15,27 +15,27 @@ from apportion.wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-ALL_VISIBLE = -1
-NOWHERE = -1
+HIGH_WATERMARK = -1
+NO_OFFSET = -1
 
 
-def delete_records(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def delete_records(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The partitions begin where they were told to, or later if they did before. Of one named twice the last word counts."""
     request: DeleteRecordsRequest = ask.request
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)
-    errand = Errand(broker)
+    errand = RecordDeletion(broker)
     topics = tuple(errand.done(name, partitions.values()) for name, partitions in wanted.items())
     return Answer(DeleteRecordsResponse(topics=topics), errand.mark)
 
 
-class Errand:
+class RecordDeletion:
     """One request; `mark` is when all that it deletes is durably gone."""
 
     __slots__ = ("_broker", "mark")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self.mark = 0
 
@@ -44,10 +44,10 @@ class Errand:
         return DeleteRecordsTopicResult(name=name, partitions=tuple(self._result(name, each) for each in wanted))
 
     def _result(self, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        low, code = NOWHERE, Code.NONE
+        low, code = NO_OFFSET, Code.NONE
         try:
             partition = self._partition(name, wanted.partition_index)
-            low = partition.delete_before(partition.high_watermark if wanted.offset == ALL_VISIBLE else wanted.offset)
+            low = partition.delete_before(partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset)
             self.mark = max(self.mark, partition.mark)
         except Refused as refused:
             code = refused.code

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import LEADER_EPOCH, Partition
+from apportion.topics import IdPartition
 from apportion.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -19,10 +20,10 @@ from apportion.wire.messages.fetch import (
     PartitionData,
 )
 
-NOTHING = memoryview(b"")
+NO_RECORDS = memoryview(b"")
 
 
-def fetch(broker: Broker, ask: Arrived, now: Instant) -> Answer | None:
+def fetch(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer | None:
     """The records are answered, or the request waits for more of them.
 
     Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever given out; the rest by partition.
@@ -30,7 +31,7 @@ def fetch(broker: Broker, ask: Arrived, now: Instant) -> Answer | None:
     request: FetchRequest = ask.request
     if request.session_epoch > 0:
         return Answer(FetchResponse(error_code=Code.FETCH_SESSION_ID_NOT_FOUND))
-    haul = Haul(broker, ask)
+    haul = FetchResult(broker, ask)
     if haul.is_enough or request.max_wait_ms <= 0:
         return Answer(haul.response)
     broker.waits.park(ask, haul.places)
@@ -38,26 +39,26 @@ def fetch(broker: Broker, ask: Arrived, now: Instant) -> Answer | None:
     return None
 
 
-class Haul:
+class FetchResult:
     """What one look at the partitions of a fetch brings."""
 
     __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_enough", "places", "response")
 
-    def __init__(self, broker: Broker, ask: Arrived) -> None:
+    def __init__(self, broker: BrokerContext, ask: Arrived) -> None:
         request: FetchRequest = ask.request
         self._broker = broker
         self._by_id = ask.version >= 13
         self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self.bytes = 0
         self.failed = False
-        places = []
+        places: list[IdPartition] = []
         topics = []
-        for topic, asked in _once(request.topics):
+        for topic, asked in _distinct_partitions(request.topics):
             partitions = []
             for wanted in asked:
                 partition = self._found(topic, wanted)
                 if partition is not None:
-                    places.append((partition.topic.id, partition.index))
+                    places.append(IdPartition(partition.topic.id, partition.index))
                 partitions.append(self._read(topic, wanted, partition))
             topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)))
         self.places = tuple(places)
@@ -83,7 +84,7 @@ class Haul:
         except Refused as refused:
             return self._refused(wanted, refused.code)
         if len(view) > limit and self.bytes:
-            view = NOTHING
+            view = NO_RECORDS
         self.bytes += len(view)
         self._left_bytes = max(0, self._left_bytes - len(view))
         return PartitionData(
@@ -109,11 +110,11 @@ class Haul:
             last_stable_offset=-1,
             log_start_offset=-1,
             aborted_transactions=None,
-            records=NOTHING,
+            records=NO_RECORDS,
         )
 
 
-def _once(topics: Iterable[FetchTopic]) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
+def _distinct_partitions(topics: Iterable[FetchTopic]) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
     """Every topic with each of its partitions once, in the order of their first mention. As in Kafka the last mention counts."""
     asked: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
     for topic in topics:

@@ -6,7 +6,7 @@ yet tiered. Nothing is tiered here. There is one leader epoch for ever, 0, becau
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import LEADER_EPOCH, Partition
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -24,12 +24,12 @@ from apportion.wire.messages.offset_for_leader_epoch import (
 )
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
-SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
-EPOCHS_SINCE = 4
-NOWHERE = (-1, -1, -1)  # offset, timestamp, leader epoch
+FIRST_VERSIONS = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+FIRST_EPOCH_VERSION = 4
+NO_OFFSET = (-1, -1, -1)  # offset, timestamp, leader epoch
 
 
-def list_offsets(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def list_offsets(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The offset that each partition has at the time asked for, among those that consumers may see."""
     request: ListOffsetsRequest = ask.request
     by_topic: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
@@ -42,7 +42,8 @@ def list_offsets(broker: Broker, ask: Arrived, now: Instant) -> Answer:
                 ListOffsetsTopicResponse(
                     name=name,
                     partitions=tuple(
-                        _listed(broker.partition_or_none(name, index), mentions, ask.version) for index, mentions in asked.items()
+                        _list_partition(broker.partition_or_none(name, index), mentions, ask.version)
+                        for index, mentions in asked.items()
                     ),
                 )
                 for name, asked in by_topic.items()
@@ -51,13 +52,17 @@ def list_offsets(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-def _listed(partition: Partition | None, mentions: list[ListOffsetsPartition], version: int) -> ListOffsetsPartitionResponse:
+def _list_partition(
+    partition: Partition | None, mentions: list[ListOffsetsPartition], version: int
+) -> ListOffsetsPartitionResponse:
     """The answer for one partition; a request that names it twice is told once that this is wrong."""
     wanted = mentions[0]
     try:
         if len(mentions) > 1:
             raise Refused(Code.INVALID_REQUEST, "the request names this partition twice")
-        offset, timestamp_ms, epoch = _offset(_known(partition, wanted.current_leader_epoch), wanted.timestamp, version)
+        offset, timestamp_ms, epoch = _offset(
+            _existing_partition(partition, wanted.current_leader_epoch), wanted.timestamp, version
+        )
     except Refused as refused:
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index, error_code=refused.code, timestamp=-1, offset=-1, leader_epoch=-1
@@ -66,11 +71,11 @@ def _listed(partition: Partition | None, mentions: list[ListOffsetsPartition], v
         partition_index=wanted.partition_index,
         timestamp=timestamp_ms,
         offset=offset,
-        leader_epoch=epoch if version >= EPOCHS_SINCE else -1,
+        leader_epoch=epoch if version >= FIRST_EPOCH_VERSION else -1,
     )
 
 
-def _known(partition: Partition | None, epoch: int) -> Partition:
+def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
     if epoch > LEADER_EPOCH:
@@ -80,22 +85,22 @@ def _known(partition: Partition | None, epoch: int) -> Partition:
 
 def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int, int, int]:
     """Offset, its timestamp and its leader epoch; NOWHERE if no record is that young."""
-    if version < SINCE.get(timestamp_ms, 0) or timestamp_ms < EARLIEST_PENDING:
+    if version < FIRST_VERSIONS.get(timestamp_ms, 0) or timestamp_ms < EARLIEST_PENDING:
         raise Refused(Code.UNSUPPORTED_VERSION, f"version {version} has no timestamp {timestamp_ms}")
     if timestamp_ms == LATEST:
         return partition.high_watermark, -1, LEADER_EPOCH
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
         return partition.start_offset, -1, LEADER_EPOCH
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING):
-        return NOWHERE
+        return NO_OFFSET
     if timestamp_ms == MAX_TIMESTAMP:
         found = partition.youngest()
     else:
         found = partition.log.offset_at_time(timestamp_ms, partition.high_watermark)
-    return NOWHERE if found is None else (*found, LEADER_EPOCH)
+    return NO_OFFSET if found is None else (*found, LEADER_EPOCH)
 
 
-def offset_for_leader_epoch(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def offset_for_leader_epoch(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """The end of each partition for the one epoch there is; undefined (-1) for any other."""
     request: OffsetForLeaderEpochRequest = ask.request
     return Answer(
@@ -115,7 +120,7 @@ def offset_for_leader_epoch(broker: Broker, ask: Arrived, now: Instant) -> Answe
 
 def _epoch_end(partition: Partition | None, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        known = _known(partition, wanted.current_leader_epoch)
+        known = _existing_partition(partition, wanted.current_leader_epoch)
     except Refused as refused:
         return EpochEndOffset(partition=wanted.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1)
     if wanted.leader_epoch != LEADER_EPOCH:

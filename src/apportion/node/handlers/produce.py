@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
-from apportion.node.intake import Allowance, RecordFault, RecordsRefused, admit
+from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.intake import RecordError, RecordsRefused, ValidationBudget, validate_batch
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
@@ -24,18 +24,18 @@ from apportion.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-ZSTD_SINCE = 7
-SERVED_SINCE = 3
+FIRST_ZSTD_VERSION = 7
+FIRST_SERVED_VERSION = 3
 ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 
-def produce(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def produce(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """Every batch that passes its checks is in its log; with acks 0 nobody is told.
 
     Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for the disk as acks -1 does.
     """
     request: ProduceRequest = ask.request
-    intake = Intake(broker, ask, now)
+    intake = ProduceAppend(broker, ask, now)
     topics = tuple(
         TopicProduceResponse(
             name=topic.name,
@@ -49,17 +49,17 @@ def produce(broker: Broker, ask: Arrived, now: Instant) -> Answer:
     return Answer(ProduceResponse(responses=topics), intake.mark)
 
 
-class Intake:
+class ProduceAppend:
     """One produce request on its way into the logs; `mark` is when all of it is durable."""
 
     __slots__ = ("_allowance", "_broker", "_now", "_request", "_version", "mark")
 
-    def __init__(self, broker: Broker, ask: Arrived, now: Instant) -> None:
+    def __init__(self, broker: BrokerContext, ask: Arrived, now: Instant) -> None:
         self._broker = broker
         self._request: ProduceRequest = ask.request
         self._version = ask.version
         self._now = now
-        self._allowance = Allowance()
+        self._allowance = ValidationBudget()
         self.mark = 0
 
     def store(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
@@ -67,15 +67,15 @@ class Intake:
         try:
             return self._stored(self._partition(topic, data.index), data)
         except RecordsRefused as refused:
-            return _refused(data.index, refused.code, refused.why, refused.faults)
+            return _error_response(data.index, refused.code, refused.why, refused.faults)
         except Refused as refused:
-            return _refused(data.index, refused.code, refused.why)
+            return _error_response(data.index, refused.code, refused.why)
         except DiskError as error:
-            return _refused(data.index, Code.KAFKA_STORAGE_ERROR, str(error))
+            return _error_response(data.index, Code.KAFKA_STORAGE_ERROR, str(error))
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
-        if self._version < SERVED_SINCE:
-            raise Refused(Code.UNSUPPORTED_VERSION, f"produce is served from version {SERVED_SINCE} on")
+        if self._version < FIRST_SERVED_VERSION:
+            raise Refused(Code.UNSUPPORTED_VERSION, f"produce is served from version {FIRST_SERVED_VERSION} on")
         if self._request.acks not in (-1, 0, 1):
             raise Refused(Code.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {self._request.acks}")
         if self._version >= 13:
@@ -96,7 +96,7 @@ class Intake:
         view = memoryview(data.records)
         rules = self._broker.registry.rules_of(partition.topic)
         header = self._checked(rules, view)
-        stored = admit(view, header, rules, now_ms=self._now.wall_ms, allowance=self._allowance)
+        stored = validate_batch(view, header, rules, now_ms=self._now.wall_ms, allowance=self._allowance)
         repeated = partition.producers.repeated(header)
         if repeated is None:
             base_offset = partition.append(stored.batch, stored.header, self._now.wall_ms)
@@ -138,11 +138,11 @@ class Intake:
             raise Refused(Code.INVALID_TXN_STATE, "this broker has no transactions yet")
         if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
             raise Refused(Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch")
-        if header.compression == ZSTD and self._version < ZSTD_SINCE:
+        if header.compression == ZSTD and self._version < FIRST_ZSTD_VERSION:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
 
 
-def _refused(index: int, code: Code, why: str, faults: Iterable[RecordFault] = ()) -> PartitionProduceResponse:
+def _error_response(index: int, code: Code, why: str, faults: Iterable[RecordError] = ()) -> PartitionProduceResponse:
     errors = tuple(BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=fault) for at, fault in faults)
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=why, record_errors=errors

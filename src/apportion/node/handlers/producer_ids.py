@@ -2,11 +2,11 @@
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, Broker, Handler
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
-def init_producer_id(broker: Broker, ask: Arrived, now: Instant) -> Answer:
+def init_producer_id(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     """A new producer id in epoch 0, never given out before, not even before a crash."""
     request: InitProducerIdRequest = ask.request
     if request.transactional_id is not None:

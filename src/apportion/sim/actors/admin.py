@@ -4,7 +4,6 @@ from typing import Any
 
 from apportion.errors import Code
 from apportion.member.batch.offsets import fetch_request
-from apportion.member.batch.span import Place
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.requests import (
     CONSUMER_GROUP_DESCRIBE_VERSION,
@@ -16,7 +15,7 @@ from apportion.sim.actors.requests import (
 )
 from apportion.sim.kernel.client import Client
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
-from apportion.topics import Topic
+from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -162,7 +161,7 @@ class OffsetMonitor(Client):
                 topics = yield from fetch_topics(self, names)
             except NoAnswer:
                 continue
-            places = [Place(topic.name, topic.id, index) for topic in topics for index in range(topic.partitions)]
+            places = [TopicIdPartition(topic.name, topic.id, index) for topic in topics for index in range(topic.partitions)]
             for group in self._groups:
                 yield SendRequest(fetch_request(group, places), OFFSET_FETCH_VERSION)
                 yield SendRequest(ConsumerGroupDescribeRequest(group_ids=(group,)), CONSUMER_GROUP_DESCRIBE_VERSION)

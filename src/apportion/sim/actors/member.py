@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
-from apportion.member.batch.span import Place
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember, Settings
@@ -39,6 +38,7 @@ from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -77,7 +77,7 @@ class InUse(NamedTuple):
     """The partitions that an owner uses, and the incarnation of its member in which it got them."""
 
     incarnation: int
-    partitions: Mapping[Place, None]
+    partitions: Mapping[TopicIdPartition, None]
 
 
 NOTHING_IN_USE = InUse(0, {})
@@ -221,7 +221,7 @@ class Application(Client):
     def perform_other(self, action: Any) -> None:
         """What only some members want is under way; of offers and losses the owner reads in the member's view."""
 
-    def set_in_use(self, incarnation: int, partitions: Mapping[Place, None]) -> None:
+    def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
         """The owner uses exactly these places from now on."""
         if self.in_use.incarnation != incarnation or self.in_use.partitions != partitions:
             self.in_use = InUse(incarnation, dict.fromkeys(partitions))

@@ -5,12 +5,11 @@ It promises each record at least once. What it lets go of it commits first, and 
 
 from apportion.errors import Refused
 from apportion.member.batch.plan import EARLIEST, LATEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_new_target
 from apportion.sim.actors.requests import AwaitMember, NoAnswer, Sleep, commit, committed_offsets, fetch_topics, list_offsets
 from apportion.sim.kernel.clock import Script
-from apportion.topics import TopicId
+from apportion.topics import TopicId, TopicIdPartition
 
 IDLE_MS = 500
 
@@ -23,8 +22,8 @@ class Reader(Application):
     def script(self) -> Script:
         """Poll, for as long as the process lives."""
         self._names: dict[TopicId, str] = {}
-        self._positions: dict[Place, int] = {}
-        self._committed: dict[Place, int] = {}
+        self._positions: dict[TopicIdPartition, int] = {}
+        self._committed: dict[TopicIdPartition, int] = {}
         self._incarnation = 0
         while True:
             self.step_member(Polled())
@@ -53,7 +52,7 @@ class Reader(Application):
         unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
         for topic in (yield from fetch_topics(self, unknown)):
             self._names[topic.id] = topic.name
-        wanted = [Place(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names]
+        wanted = [TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names]
         if any(partition not in wanted for partition in self._positions):
             yield Sleep(self.work_ms(100))
             yield from self._try_to_commit()

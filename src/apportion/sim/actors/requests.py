@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
-from apportion.member.batch.span import Place
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.kernel.clock import Script, SimulatedProcess
-from apportion.topics import Topic, TopicId, Topics
+from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -99,7 +98,7 @@ def as_member(application: "Application", incarnation: int, ask: Callable[[Membe
         yield AwaitMember(EPOCH_WAIT_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
 
 
-def commit(application: "Application", offsets: Mapping[Place, int], incarnation: int, metadata: str = "") -> Script:
+def commit(application: "Application", offsets: Mapping[TopicIdPartition, int], incarnation: int, metadata: str = "") -> Script:
     """The group has stored these offsets."""
 
     def send(membership: Membership, until_ms: int) -> Script:
@@ -116,13 +115,13 @@ def commit(application: "Application", offsets: Mapping[Place, int], incarnation
         yield from as_member(application, incarnation, send)
 
 
-def committed_offsets(application: "Application", partitions: Iterable[Place], incarnation: int) -> Script:
+def committed_offsets(application: "Application", partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
     """The group's offset of each place; None where it has none."""
     found = yield from committed_with_metadata(application, partitions, incarnation)
     return {partition: one.offset for partition, one in found.items()}
 
 
-def committed_with_metadata(application: "Application", partitions: Iterable[Place], incarnation: int) -> Script:
+def committed_with_metadata(application: "Application", partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
     """What the group has stored of each place, with its metadata."""
     wanted = tuple(partitions)
 
@@ -147,9 +146,9 @@ def first_error(codes: Iterable[Code]) -> Code:
     return next((code for code in codes if code is not Code.NONE), Code.NONE)
 
 
-def list_offsets(process: SimulatedProcess, partitions: Iterable[Place], when: int) -> Script:
+def list_offsets(process: SimulatedProcess, partitions: Iterable[TopicIdPartition], when: int) -> Script:
     """Where the logs of these places begin (EARLIEST) or end (LATEST)."""
-    wanted: dict[str, list[Place]] = {}
+    wanted: dict[str, list[TopicIdPartition]] = {}
     for partition in partitions:
         wanted.setdefault(partition.topic, []).append(partition)
     if not wanted:
@@ -161,7 +160,7 @@ def list_offsets(process: SimulatedProcess, partitions: Iterable[Place], when: i
         for name, some in wanted.items()
     )
 
-    def read(answer: Any) -> tuple[Code, dict[Place, int]]:
+    def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, int]]:
         found, codes = {}, []
         for topic in answer.topics:
             for partition, result in zip(wanted[topic.name], topic.partitions, strict=True):

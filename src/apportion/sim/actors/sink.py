@@ -5,8 +5,9 @@ Rows are ranges of offsets. The store itself says when a row comes a second time
 
 from collections.abc import Mapping
 
-from apportion.member.batch.span import Admission, Place, advance
+from apportion.member.batch.span import Admission, advance
 from apportion.sim.kernel.outcome import LawBroken
+from apportion.topics import TopicIdPartition
 
 
 class Sink:
@@ -17,11 +18,16 @@ class Sink:
 
     def __init__(self, first_offset: int | None = None) -> None:
         self.first_offset = first_offset
-        self.fences: dict[Place, int] = {}
-        self.rows: dict[Place, list[tuple[int, int]]] = {}
+        self.fences: dict[TopicIdPartition, int] = {}
+        self.rows: dict[TopicIdPartition, list[tuple[int, int]]] = {}
         self.row_count = 0
 
-    def commit(self, seen: Mapping[Place, int], admitted: Mapping[Place, Admission], first: Mapping[Place, int]) -> bool:
+    def commit(
+        self,
+        seen: Mapping[TopicIdPartition, int],
+        admitted: Mapping[TopicIdPartition, Admission],
+        first: Mapping[TopicIdPartition, int],
+    ) -> bool:
         """What was admitted by the fences in `seen` is in the store; False, and nothing is, if one of them has moved since.
 
         first: where each place begins that has no rows yet, as the group's first offset for it says.
@@ -34,7 +40,7 @@ class Sink:
         self.fences = advance(self.fences, admitted)
         return True
 
-    def _write(self, partition: Place, lower: int, to: int, first: int | None) -> None:
+    def _write(self, partition: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
         ranges = self.rows.setdefault(partition, [])
         expected = ranges[-1][1] if ranges else lower if first is None else first
         if lower < expected:

@@ -14,7 +14,7 @@ from apportion.member.batch.plan import EARLIEST, LATEST, Starting
 from apportion.member.batch.queries import Asking, NotYet, Seen
 from apportion.member.batch.rule import Batches
 from apportion.member.batch.sinks import SILENCE, Announcement
-from apportion.member.batch.span import NOTHING, Place, Span, admit
+from apportion.member.batch.span import NOTHING, Span, admit
 from apportion.member.classic.described import parted
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_new_target
@@ -34,7 +34,7 @@ from apportion.sim.actors.sink import Sink
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 
 IDLE_MS = 1_000
 RETRY_MS = 500
@@ -65,7 +65,7 @@ class Worker(Application):
         self.is_replaced = True  # the next process is of a new version, with a checkpoint of its own
         self._checkpoints = 0
 
-    def attach_sink(self, sink: Sink, first: Mapping[Place, int]) -> None:
+    def attach_sink(self, sink: Sink, first: Mapping[TopicIdPartition, int]) -> None:
         """Rows go to `sink`. first: where the group began to read each place."""
         self._sink, self._first = sink, first
 
@@ -157,7 +157,7 @@ class Worker(Application):
         if unknown:
             self._remember((yield from fetch_topics(self, unknown)))
         named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.held)
-        return tuple(sorted(Place(topic.name, topic.id, number) for topic, number in named if topic is not None))
+        return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
     def _fetch_topics(self, names: tuple[str, ...]) -> Script:
         topics = yield from fetch_topics(self, names)

@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import State as Standing
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.coord.consumer.beat import AWAY, JOINING
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.coord.shard import Shard
 from apportion.errors import Code
@@ -147,7 +146,7 @@ class InvariantChecker:
         """A classic member has heard that it is in its group. If it had been put out, it cannot know before."""
         self._removed.pop(application.member.view().member_id, None)
         group = self._group_or_none(application.group)
-        if isinstance(group, IncrementalGroup):
+        if isinstance(group, ConsumerGroup):
             self._check_in_use(group, application)
 
     def ownership_changed(self, application: Application) -> None:
@@ -172,14 +171,14 @@ class InvariantChecker:
                 if seen is not None and seen[0] is not shard:
                     self._check_rebuilt([shard])  # the disk refused what it had written
                 for group in shard.ledger.groups.values():
-                    if isinstance(group, IncrementalGroup):
+                    if isinstance(group, ConsumerGroup):
                         self._check_consumer_group(group, shard, event)
             for group in shard.ledger.groups.values():
                 if isinstance(group, ClassicGroup):
                     self._check_classic_group(group)
                     self.classic_groups.check_silence(group, self._mono_ms(), shard.wake_at())
 
-    def _check_consumer_group(self, group: IncrementalGroup, shard: Shard, event: Any) -> None:
+    def _check_consumer_group(self, group: ConsumerGroup, shard: Shard, event: Any) -> None:
         before = self._members.get(group.group_id, {})
         after = {name: self._snapshot(member, before.get(name)) for name, member in group.saved.members.items()}
         is_same = len(after) == len(before) and all(before.get(name) is now for name, now in after.items())
@@ -224,7 +223,7 @@ class InvariantChecker:
             return
         assert self._broker is not None
         further = self.classic_groups.check_change(group, self._mono_ms(), self._broker.pending)
-        self.counters.group_changed(name, further, group.live.state in (Standing.STABLE, Standing.EMPTY))
+        self.counters.group_changed(name, further, group.live.state in (ClassicGroupState.STABLE, ClassicGroupState.EMPTY))
         self.classic_groups.check_exclusive_use(group, self.applications.values())
 
     def _check_downgrade(self, group: ClassicGroup, epoch: int) -> None:
@@ -243,7 +242,7 @@ class InvariantChecker:
             if member_id not in group.live.members:
                 self._removed[member_id] = None
 
-    def _snapshot(self, member: Member, before: MemberSnapshot | None) -> MemberSnapshot:
+    def _snapshot(self, member: ConsumerGroupMember, before: MemberSnapshot | None) -> MemberSnapshot:
         is_held = before is not None and before.has_hold_of(member)
         if before is not None and is_held and before.target is member.target and before.metadata is member.said:
             return before
@@ -252,7 +251,7 @@ class InvariantChecker:
         return MemberSnapshot(*held, member.target, member.said, since_ms)
 
     def _check_epochs(
-        self, group: IncrementalGroup, before: Mapping[str, MemberSnapshot], after: Mapping[str, MemberSnapshot]
+        self, group: ConsumerGroup, before: Mapping[str, MemberSnapshot], after: Mapping[str, MemberSnapshot]
     ) -> None:
         name, epoch = group.group_id, group.saved.epoch
         if epoch < self._max_shown_epoch.get(name, 0):
@@ -264,7 +263,7 @@ class InvariantChecker:
             if old is not None and now.epoch < old.epoch and now.epoch not in (AWAY, JOINING):
                 raise LawBroken("epochs-never-back", f"{member_id} went from epoch {old.epoch} back to {now.epoch}.")
 
-    def _check_acknowledged_epochs(self, group: IncrementalGroup, before: Mapping[str, MemberSnapshot]) -> None:
+    def _check_acknowledged_epochs(self, group: ConsumerGroup, before: Mapping[str, MemberSnapshot]) -> None:
         """Of those who were members before, whoever was told an epoch is one still, at that epoch or a later one."""
         for name in before:
             on_step, member = self._acknowledged_epochs.get(name), group.saved.members.get(name)
@@ -273,7 +272,7 @@ class InvariantChecker:
             left = "it is no member any more" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {on_step}, and now {left}.")
 
-    def _check_removal(self, group: IncrementalGroup, member_id: str, last: MemberSnapshot, event: Any) -> None:
+    def _check_removal(self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any) -> None:
         """A member goes because it said so, because another took its place, or because it was silent or slow for long enough."""
         if type(event) is Arrived and removes_member(event.request, member_id, last):
             return
@@ -283,13 +282,13 @@ class InvariantChecker:
             return
         if last.metadata.classic_member_metadata is not None and now_ms - last.since_ms >= scenario.rebalance_ms:
             return  # it was told to join again, or had joined and had to sync
-        if last.state is State.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
+        if last.state is MemberState.UNREVOKED and now_ms - last.since_ms >= scenario.rebalance_ms:
             if self._still_uses_revoked(group, member_id, last) or not self._has_reported_release(member_id, last):
                 return
             raise LawBroken("gone-with-cause", f"{member_id} was dismissed for partitions that it has long let go.")
         raise LawBroken("gone-with-cause", f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.")
 
-    def _still_uses_revoked(self, group: IncrementalGroup, member_id: str, last: MemberSnapshot) -> bool:
+    def _still_uses_revoked(self, group: ConsumerGroup, member_id: str, last: MemberSnapshot) -> bool:
         """The member's owner has not let go of all that the member is to give up, or is no more."""
         ids = group.saved.units.ids
         owed = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.revoking.units.tolist())
@@ -321,7 +320,7 @@ class InvariantChecker:
         ):
             raise LawBroken("fenced-with-cause", f"{member_id} at epoch {request.member_epoch} was answered {code.name}.")
 
-    def _check_subscribed(self, group: IncrementalGroup, member: Member, topics: Topics) -> None:
+    def _check_subscribed(self, group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
         """Nobody may use a topic that it does not want, as far as it has said."""
         ids, wanted = group.saved.units.ids, member.said.subscribed_topic_names
         for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
@@ -331,7 +330,7 @@ class InvariantChecker:
 
     # hands
 
-    def _check_in_use(self, group: IncrementalGroup, application: Application) -> None:
+    def _check_in_use(self, group: ConsumerGroup, application: Application) -> None:
         """What the owner of a live member uses is the member's: nobody else can have it.
 
         A member that was dismissed may not know it yet: what such an owner does, the sink and the coordinator refuse.
@@ -373,7 +372,7 @@ class InvariantChecker:
                 if restored.group_id in self._members:
                     self._check_downgrade(restored, 0)  # what was written last is lost with the conversion, or was never shown
             self.classic_groups.check_recovered(classic, now_ms)
-            for group in (group for group in shard.ledger.groups.values() if isinstance(group, IncrementalGroup)):
+            for group in (group for group in shard.ledger.groups.values() if isinstance(group, ConsumerGroup)):
                 before = self._members.get(group.group_id, {})
                 self._check_acknowledged_epochs(group, before)
                 self._members[group.group_id] = {name: self._snapshot(member, None) for name, member in group.saved.members.items()}
@@ -415,7 +414,7 @@ class InvariantChecker:
         groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
         return {ticket for group in groups if isinstance(group, ClassicGroup) for ticket in parked_tickets(group)}
 
-    def _group_or_none(self, group_id: str) -> IncrementalGroup | ClassicGroup | None:
+    def _group_or_none(self, group_id: str) -> ConsumerGroup | ClassicGroup | None:
         for _, shard in self._node_shards():
             group = shard.ledger.groups.get(group_id)
             if group is not None:

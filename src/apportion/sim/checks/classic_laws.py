@@ -7,15 +7,14 @@ may bring its number back: no two synced generations have the same.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup, State
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
-from apportion.member.batch.span import Place
 from apportion.sim.checks.stickiness import needless_moves
 from apportion.sim.checks.subscriptions import NamePartition, assigned_partitions, decode_subscription
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 MEMBER_REQUESTS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 """Requests that show that a member lives."""
-STABLE = State.STABLE
+STABLE = ClassicGroupState.STABLE
 ROUNDING_MS = 2  # deadlines begin at a whole millisecond
 
 
@@ -36,7 +35,7 @@ class ClassicGroupSnapshot(NamedTuple):
     """A group as it was seen last. since_ms: of the broker's clock, when it began to join, or to sync."""
 
     saved: GroupMetadataValue | None
-    state: State
+    state: ClassicGroupState
     generation: int
     members: Mapping[str, int]  # -> session timeout
     waiting: Mapping[str, Ticket]  # members that are parked
@@ -118,8 +117,8 @@ class ClassicGroupChecker:
         if before is None or now.saved is not before.saved:
             known = 0 if before is None or before.saved is None else before.saved.generation
             self._check_generation(group, max(known, self._max_synced_generation.get(group.group_id, 0)))
-            self._check_assignment(group, before is not None and before.state is State.COMPLETING)
-        if before is not None and before.state is State.COMPLETING and now.state is STABLE:
+            self._check_assignment(group, before is not None and before.state is ClassicGroupState.COMPLETING)
+        if before is not None and before.state is ClassicGroupState.COMPLETING and now.state is STABLE:
             self._check_moves(group)
         if before is not None and now.members != before.members:
             self._check_removal(group, before, now, now_ms, unanswered)
@@ -218,7 +217,7 @@ class ClassicGroupChecker:
         owner does, the sink and the coordinator refuse.
         """
         newest = 0 if group.saved is None else group.saved.generation
-        owner: dict[Place, str] = {}
+        owner: dict[TopicIdPartition, str] = {}
         for each in applications:
             incarnation, topic_partitions = each.in_use
             if not topic_partitions or not each.is_up or each.group != group.group_id:
@@ -243,11 +242,11 @@ def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
             yield member.sync
 
 
-def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partition: Place) -> bool:
+def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
     """The member is of the group's generation, which gave the place to no other member and is not about to."""
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
         return False
-    if group.live.state is State.COMPLETING:
+    if group.live.state is ClassicGroupState.COMPLETING:
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: nobody has anything new
@@ -259,7 +258,7 @@ def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partitio
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
     """What of the group is not yet as it shall be: all is given, nobody waits."""
-    if group.live.state is not State.STABLE or group.saved is None or group.saved.generation != group.live.generation:
+    if group.live.state is not ClassicGroupState.STABLE or group.saved is None or group.saved.generation != group.live.generation:
         yield f"group {group.group_id} is {group.live.state.name}"
         return
     assigned = dict.fromkeys(partition for member in group.saved.members for partition in assigned_partitions(member))

@@ -7,15 +7,15 @@ before the first target. What needs more than one group at one moment is in `WAT
 from collections.abc import Callable, Iterator
 
 from apportion.coord.consumer.beat import AWAY
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import UNSAID, IncrementalGroup
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.topics import Topic, Topics
+from apportion.topics import IdPartition, Topic, Topics
 
-Law = Callable[[IncrementalGroup, Topics], Iterator[str]]
+Law = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
 
-def one_holder(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """No unit is in two members' hands, be it in use or still to be given up."""
     held: list[int] = []
     for member in group.saved.members.values():
@@ -30,7 +30,7 @@ def one_holder(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
             first[unit] = member.member_id
 
 
-def bounded_epochs(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """Nothing is at an epoch that has not been: assignment, members, what they were before, and what they were given."""
     saved = group.saved
     newest = saved.epoch
@@ -49,7 +49,7 @@ def bounded_epochs(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
             yield f"{name} is at epoch {epoch} and has a partition that was given at {max(given)}."
 
 
-def legal_target(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """Where the targets are of the group's epoch, they give every subscribed partition once, to a live member that wants it.
 
     topics: the snapshot that the targets were computed from.
@@ -69,7 +69,7 @@ def legal_target(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
             sizes = sizes_of[wishes] = {saved.units.number_or_none(topic.id): topic.partitions for topic in known}
         if member.target is None:
             continue
-        if member.said is UNSAID:
+        if member.said is NO_METADATA:
             yield f"the target names {name}, which is no member."
         for unit in member.target.tolist():
             if unit & PARTITION >= sizes.get(unit >> SHIFT, 0):
@@ -86,7 +86,7 @@ def legal_target(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
                 yield f"the target gives {topic.name}-{partition} to nobody."
 
 
-def valid_member_epoch(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """A member at the epoch of the targets uses nothing that is not in its own; if it is STABLE, all of it."""
     saved = group.saved
     at = [member for member in saved.members.values() if member.epoch == saved.assignment_epoch]
@@ -102,16 +102,16 @@ def valid_member_epoch(group: IncrementalGroup, topics: Topics) -> Iterator[str]
                     f"which the target gives to {owner.get(unit, 'nobody')}."
                 )
         wanted = 0 if member.target is None else len(member.target)
-        if member.state is State.STABLE and len(units) < wanted:
+        if member.state is MemberState.STABLE and len(units) < wanted:
             yield f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of {wanted} partitions."
 
 
-def stable_is_settled(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """In a group that calls itself Stable every member is STABLE, at the group's epoch, and has its target and nothing else."""
     if group.state_name() != "Stable":
         return
     for name, member in group.saved.members.items():
-        if member.state is not State.STABLE:
+        if member.state is not MemberState.STABLE:
             yield f"the group is Stable, but {name} is {member.state.name}."
         if member.epoch != group.saved.epoch:
             yield f"the group is Stable at epoch {group.saved.epoch}, but {name} is at {member.epoch}."
@@ -122,22 +122,24 @@ def stable_is_settled(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
             yield f"the group is Stable, but what {name} uses is not its target."
 
 
-def holders_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """The table of holders says of every unit exactly what the members' holds say."""
     saved = group.saved
     ids = saved.units.ids
     held = saved.holders.held(saved.units)
-    claimed = {(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.holds()}
+    claimed = {
+        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.holds()
+    }
     if held == claimed:
         return
-    for topic_id, partition in dict.fromkeys([*held, *claimed]):
-        table, members = held.get((topic_id, partition)), claimed.get((topic_id, partition))
+    for partition in dict.fromkeys([*held, *claimed]):
+        table, members = held.get(partition), claimed.get(partition)
         if table != members:
-            topic_partition = _partition_name(group, topics, saved.units.unit(topic_id, partition))
+            topic_partition = _partition_name(group, topics, saved.units.unit(*partition))
             yield f"{topic_partition} is held by {members or 'nobody'}, but the table of holders says {table or 'nobody'}."
 
 
-def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
+def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """The counters beside the members equal a recount, and every member has spoken for itself."""
     saved = group.saved
     subscribers: dict[str, int] = {}
@@ -148,7 +150,7 @@ def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
         said = member.said
-        if said is UNSAID:
+        if said is NO_METADATA:
             yield f"{name} is a member and never said anything."
         if said.instance_id is not None:
             instances[said.instance_id] = name
@@ -158,7 +160,7 @@ def counts_agree(group: IncrementalGroup, topics: Topics) -> Iterator[str]:
             classics += 1
             for protocol in dict.fromkeys(spoken.name for spoken in said.classic_member_metadata.supported_protocols):
                 speakers[protocol] = speakers.get(protocol, 0) + 1
-        if member.state is State.STABLE:
+        if member.state is MemberState.STABLE:
             settled_at[member.epoch] = settled_at.get(member.epoch, 0) + 1
         for topic in said.subscribed_topic_names:
             subscribers[topic] = subscribers.get(topic, 0) + 1
@@ -224,14 +226,14 @@ TLA: dict[str, str] = {
 """Invariants and properties of Vanlightly's TLA+ sketch of KIP-848 (both versions), and the laws that stand for each."""
 
 
-def _partition_name(group: IncrementalGroup, topics: Topics, unit: int) -> str:
+def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
     """The unit as people call it; the id of its topic where that is gone."""
     topic_id = group.saved.units.ids[unit >> SHIFT]
     topic = topics.with_id(topic_id)
     return f"{topic_id.hex() if topic is None else topic.name}-{unit & PARTITION}"
 
 
-def _target_owners(group: IncrementalGroup) -> dict[int, str]:
+def _target_owners(group: ConsumerGroup) -> dict[int, str]:
     return {
         unit: name for name, member in group.saved.members.items() if member.target is not None for unit in member.target.tolist()
     }

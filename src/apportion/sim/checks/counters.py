@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from apportion.member.batch.span import Place
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.trace import OwnershipChange
+from apportion.topics import TopicIdPartition
 
 if TYPE_CHECKING:
     from apportion.sim.actors.member import Application
@@ -20,8 +20,8 @@ class RunCounters:
         self.longest_unowned_ms = 0
         self._simulation = simulation
         self._unconverged_since_ms: dict[str, int] = {}
-        self._owners: dict[str, dict[Place, str]] = {}
-        self._unowned_since_ms: dict[tuple[str, Place], int] = {}
+        self._owners: dict[str, dict[TopicIdPartition, str]] = {}
+        self._unowned_since_ms: dict[tuple[str, TopicIdPartition], int] = {}
 
     def group_changed(self, name: str, epochs: int, has_converged: bool) -> None:
         """The group is not what it was; its epoch, or generation, has grown by `epochs`."""
@@ -35,7 +35,7 @@ class RunCounters:
 
     def ownership_changed(self, group: str, applications: Iterable["Application"]) -> None:
         """Some owner of the group uses other places."""
-        now: dict[Place, str] = {}
+        now: dict[TopicIdPartition, str] = {}
         for application in applications:
             if application.group == group and application.is_up:
                 for topic_partition in application.in_use.partitions:
@@ -53,11 +53,11 @@ class RunCounters:
                 self._end_unowned(group, topic_partition)
                 self._trace_owner(group, topic_partition, owner)
 
-    def _end_unowned(self, group: str, topic_partition: Place) -> None:
+    def _end_unowned(self, group: str, topic_partition: TopicIdPartition) -> None:
         since_ms = self._unowned_since_ms.pop((group, topic_partition), None)
         if since_ms is not None and self._simulation.now_ms < self._simulation.scenario.duration_ms:
             self.longest_unowned_ms = max(self.longest_unowned_ms, self._simulation.now_ms - since_ms)
 
-    def _trace_owner(self, group: str, topic_partition: Place, owner: str) -> None:
+    def _trace_owner(self, group: str, topic_partition: TopicIdPartition, owner: str) -> None:
         if self._simulation.trace is not None:
             self._simulation.trace.ownership.append(OwnershipChange(self._simulation.now_us, group, str(topic_partition), owner))

@@ -3,11 +3,10 @@
 from typing import Any, NamedTuple
 
 from apportion.coord.consumer.beat import AWAY
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import IncrementalGroup, Member
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.member.batch.span import Place
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -18,14 +17,14 @@ class MemberSnapshot(NamedTuple):
 
     epoch: int
     previous_epoch: int
-    state: State
+    state: MemberState
     assigned: Any
     revoking: Any
     target: Any
     metadata: Any
     since_ms: int  # of the broker's clock, in this hold
 
-    def has_hold_of(self, member: Member) -> bool:
+    def has_hold_of(self, member: ConsumerGroupMember) -> bool:
         """Nothing has happened to what the member holds since."""
         return (
             self.assigned is member.assigned
@@ -54,7 +53,7 @@ def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
             return False
 
 
-def may_mean_deleted_topic(group: IncrementalGroup, member_id: str, topic_partition: Place, topics: Topics) -> bool:
+def may_mean_deleted_topic(group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics) -> bool:
     """The place's topic is gone, or nobody has the place, or the member was given a partition of that number in a topic that is
     gone: the classic protocol only says names, so a member cannot tell a topic from one that was made later under its name.
     """

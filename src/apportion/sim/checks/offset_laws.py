@@ -6,12 +6,11 @@ from typing import Any
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
-from apportion.member.batch.span import Place
 from apportion.node.node import Node
 from apportion.sim.actors.sink import Sink
 from apportion.sim.checks.classic_laws import may_commit
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.produce import ProduceRequest
@@ -26,7 +25,7 @@ class OffsetChecker:
     """What was committed, and what of it somebody has seen. first: where the fenced group began to read each place."""
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
-        self.first: dict[Place, int] = {}
+        self.first: dict[TopicIdPartition, int] = {}
         self.commits = 0
         self._sinks = sinks
         self._before: ByTopic = {}
@@ -44,13 +43,15 @@ class OffsetChecker:
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
                 if old.get(partition) is not value:
-                    self._check(shards, request, Place(topic, value.topic_id, partition), old.get(partition), value.offset)
+                    self._check(
+                        shards, request, TopicIdPartition(topic, value.topic_id, partition), old.get(partition), value.offset
+                    )
 
     def _check(
         self,
         shards: Iterable[Shard],
         request: OffsetCommitRequest,
-        topic_partition: Place,
+        topic_partition: TopicIdPartition,
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
@@ -132,7 +133,7 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
     return {}
 
 
-def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, topic_partition: Place) -> bool:
+def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
     """The member is at that epoch, or was given the place at that epoch or before and has it still."""
     for shard in shards:
         group = shard.ledger.groups.get(group_id)

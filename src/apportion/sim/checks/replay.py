@@ -6,9 +6,9 @@ A second reader follows each log from where it stopped, so the whole log is read
 from collections.abc import Iterable
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Record
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
-from apportion.node.coordinators import stored
+from apportion.node.coordinators import stored_records
 from apportion.node.partitions import Partition
 from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
 from apportion.sim.kernel.clock import Simulation
@@ -26,13 +26,13 @@ class LogFollower:
     def __init__(self, live: Shard) -> None:
         self.live = live
         self.shard = Shard(GroupSettings(), Topics())
-        self.records: list[Record] = []
+        self.records: list[CoordinatorRecord] = []
         self.next_offset = 0
 
     def follow(self, partition: Partition) -> None:
         """It has read the log to its end."""
         if self.next_offset < partition.log.next_offset:
-            for record, offset in stored(partition, self.next_offset):
+            for record, offset in stored_records(partition, self.next_offset):
                 self.shard.replay(record, offset)
                 self.records.append(record)
             self.next_offset = partition.log.next_offset

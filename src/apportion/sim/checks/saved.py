@@ -9,21 +9,19 @@ from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.reconcile import State
-from apportion.coord.consumer.state import IncrementalGroup, Member
-from apportion.coord.consumer.units import PARTITION, SHIFT, Grants
-from apportion.coord.records import Record
+from apportion.coord.consumer.reconcile import MemberState
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.units import PARTITION, SHIFT, AssignedUnits
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.shard import Shard
-from apportion.topics import TopicId, Topics
+from apportion.topics import IdPartition, TopicId, Topics
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
     GroupMetadataValue,
     OffsetCommitValue,
 )
-
-IdPartition = tuple[TopicId, int]
 
 
 class SavedMember(NamedTuple):
@@ -32,7 +30,7 @@ class SavedMember(NamedTuple):
     metadata: ConsumerGroupMemberMetadataValue
     epoch: int
     previous_epoch: int
-    state: State
+    state: MemberState
     assigned: dict[IdPartition, int]
     revoking: dict[IdPartition, int]
     target: tuple[IdPartition, ...] | None
@@ -77,7 +75,7 @@ def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
     return None if live == replayed else _difference("", live, replayed)
 
 
-def replay_records(records: Iterable[Record]) -> Ledger:
+def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
     """What a shard knows that has read these records and nothing else."""
     shard = Shard(GroupSettings(), Topics())
     for offset, record in enumerate(records):
@@ -85,7 +83,7 @@ def replay_records(records: Iterable[Record]) -> Ledger:
     return shard.ledger
 
 
-def compact(records: Sequence[Record], upto: int, drops_tombstones: bool) -> list[Record]:
+def compact(records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool) -> list[CoordinatorRecord]:
     """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of each key, the rest as it is.
 
     drops_tombstones: they have stood long enough for the cleaner to take them too.
@@ -94,7 +92,7 @@ def compact(records: Sequence[Record], upto: int, drops_tombstones: bool) -> lis
     return [*(record for record in left if not (drops_tombstones and record.value is None)), *records[upto:]]
 
 
-def read_during_compaction(records: Sequence[Record], read: int, upto: int) -> list[Record]:
+def read_during_compaction(records: Sequence[CoordinatorRecord], read: int, upto: int) -> list[CoordinatorRecord]:
     """What a reader sees who had read `read` records when a cleaner came and cleaned the first `upto` (KAFKA-19862).
 
     It may see what was given and never that it was taken back first; but tombstones stand longer than any reader needs.
@@ -103,16 +101,16 @@ def read_during_compaction(records: Sequence[Record], read: int, upto: int) -> l
     return [*records[:read], *left, *records[max(read, upto) :]]
 
 
-def _last_of_each_key(records: Sequence[Record], upto: int) -> list[int]:
+def _last_of_each_key(records: Sequence[CoordinatorRecord], upto: int) -> list[int]:
     return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
 
 
-def _group_state(group: IncrementalGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
+def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
     """What is saved of a group of either kind; of a classic one, the record itself."""
     return group.saved if isinstance(group, ClassicGroup) else _consumer_group_state(group)
 
 
-def _consumer_group_state(group: IncrementalGroup) -> SavedGroup:
+def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
     saved = group.saved
     return SavedGroup(
         saved.epoch,
@@ -129,8 +127,8 @@ def _consumer_group_state(group: IncrementalGroup) -> SavedGroup:
     )
 
 
-def _member_state(member: Member, ids: list[TopicId]) -> SavedMember:
-    target = None if member.target is None else tuple((ids[unit >> SHIFT], unit & PARTITION) for unit in member.target.tolist())
+def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
+    target = None if member.target is None else tuple(_id_partition(unit, ids) for unit in member.target.tolist())
     return SavedMember(
         member.said,
         member.epoch,
@@ -142,8 +140,8 @@ def _member_state(member: Member, ids: list[TopicId]) -> SavedMember:
     )
 
 
-def _epochs_by_partition(grants: Grants, ids: list[TopicId]) -> dict[IdPartition, int]:
-    places = [(ids[unit >> SHIFT], unit & PARTITION) for unit in grants.units.tolist()]
+def _epochs_by_partition(grants: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
+    places = [_id_partition(unit, ids) for unit in grants.units.tolist()]
     return dict(zip(places, grants.epochs.tolist(), strict=True))
 
 
@@ -176,3 +174,7 @@ def _key_text(name: Any) -> str:
 def _value_text(value: Any) -> str:
     """A value as people read it: targets as a list of partitions."""
     return f"[{', '.join(map(_key_text, value))}]" if type(value) is tuple else repr(value)
+
+
+def _id_partition(unit: int, ids: list[TopicId]) -> IdPartition:
+    return IdPartition(ids[unit >> SHIFT], unit & PARTITION)

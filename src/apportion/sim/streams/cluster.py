@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import State as Standing
+from apportion.coord.classic.state import ClassicGroupState as ClassicGroupState
 from apportion.member.membership import State
 from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.member import Application
@@ -93,7 +93,7 @@ class StreamsCluster(SimulatedCluster):
     def is_at_rest(self) -> bool:
         """Every living thread has what its newest assignment gives it, and the group knows of nobody else."""
         group = self.classic_or_none
-        if group is None or group.live.state is not Standing.STABLE or not self.broker.is_listening:
+        if group is None or group.live.state is not ClassicGroupState.STABLE or not self.broker.is_listening:
             return False
         live = self._live()
         if sorted(group.live.members) != sorted(map(self._id, live)):

@@ -9,7 +9,6 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
-from apportion.member.batch.span import Place
 from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
@@ -25,7 +24,7 @@ from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.streams.plain import topology_of
 from apportion.streams.questions import EndOffsets, MakeTopics
-from apportion.topics import TopicId
+from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -146,7 +145,7 @@ class StreamThread(Application):
         super().step_member(event)
         self.on_change(self)
 
-    def set_in_use(self, incarnation: int, places: Mapping[Place, None]) -> None:
+    def set_in_use(self, incarnation: int, places: Mapping[TopicIdPartition, None]) -> None:
         """The owner runs exactly the tasks of these places from now on."""
         self.active, self.active_incarnation = dict.fromkeys(task_of(place) for place in places), incarnation
         self.on_change(self)
@@ -213,7 +212,7 @@ class StreamThread(Application):
                 self.step_member(Known(request_id, seen))
             else:
                 assert isinstance(question, EndOffsets), "no source of this topology is a changelog"
-                places = {place: Place(place.topic, b"", place.partition) for place in question.places}
+                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
                 ends = yield from list_offsets(self, places.values(), LATEST)
                 self.step_member(Told(request_id, {place: ends[each] for place, each in places.items()}))
         except (Refused, NoAnswer) as problem:
@@ -286,7 +285,9 @@ class StreamThread(Application):
         now = self.member.view()
         if (now.lives, now.target) != (incarnation, target):
             return
-        wanted = dict.fromkeys(Place(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names)
+        wanted = dict.fromkeys(
+            TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names
+        )
         self.set_in_use(incarnation, {place: None for place in self.in_use.partitions if place in wanted})
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
@@ -324,10 +325,10 @@ def assignor_of(release: Release) -> str:
     return "highavailability" if release.cooperative and release.metadata >= FIRST_WARMUP_VERSION else "sticky"
 
 
-def task_of(place: Place) -> TaskId:
+def task_of(place: TopicIdPartition) -> TaskId:
     """The task that reads the place."""
     return TaskId(SPLIT_SUBTOPOLOGY if place.topic == SOURCE else COUNT_SUBTOPOLOGY, place.partition)
 
 
-def _changelog(task: TaskId) -> Place:
-    return Place(COUNTS, b"", task.partition)
+def _changelog(task: TaskId) -> TopicIdPartition:
+    return TopicIdPartition(COUNTS, b"", task.partition)

@@ -1,0 +1,29 @@
+"""Client-side assignors for classic groups: the interface for your own, and those that come with the package.
+
+`apportion.Consumer(..., group_protocol="classic", partition_assignment_strategy=...)` takes their names or objects.
+"""
+
+from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
+from apportion.member.assignors.interface import (
+    Assignor,
+    Given,
+    Rebalance,
+    Subscription,
+    TopicParts,
+    TopicShape,
+    by_topic,
+)
+
+__all__ = [
+    "Assignor",
+    "CooperativeSticky",
+    "Given",
+    "Range",
+    "Rebalance",
+    "RoundRobin",
+    "Sticky",
+    "Subscription",
+    "TopicParts",
+    "TopicShape",
+    "by_topic",
+]

@@ -1,0 +1,7 @@
+"""A Kafka broker inside this process, for tests, notebooks and small machines: `EmbeddedBroker`."""
+
+from apportion.node.settings import SettingRefused
+from apportion.server.broker_options import BrokerOptions
+from apportion.server.embedded import EmbeddedBroker
+
+__all__ = ["BrokerOptions", "EmbeddedBroker", "SettingRefused"]

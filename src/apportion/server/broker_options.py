@@ -1,0 +1,51 @@
+"""The settings of a broker as keyword arguments, for type checkers; `node.settings` and `coord.config` declare them."""
+
+from typing import TypedDict
+
+
+class BrokerOptions(TypedDict, total=False):
+    """Kafka's broker settings with underscores for dots. docs/settings.md says what each means and what it is by default."""
+
+    node_id: int
+    listeners: str
+    advertised_listeners: str
+    num_partitions: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    message_max_bytes: int
+    log_segment_bytes: int
+    log_roll_hours: int
+    log_roll_ms: int | None
+    log_retention_hours: int
+    log_retention_minutes: int | None
+    log_retention_ms: int | None
+    log_retention_bytes: int
+    log_retention_check_interval_ms: int
+    log_message_timestamp_type: str
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_after_max_ms: int
+    offsets_topic_num_partitions: int
+    offsets_topic_segment_bytes: int
+    fetch_max_bytes: int
+    producer_id_expiration_ms: int
+    socket_request_max_bytes: int
+    max_connections: int
+    apportion_connection_max_inflight_requests: int
+    apportion_connection_max_inflight_bytes: int
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    group_consumer_session_timeout_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_assignors: tuple[str, ...] | list[str] | str
+    group_consumer_migration_policy: str
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    offset_metadata_max_bytes: int
+    apportion_consumer_unsettled_heartbeat_interval_ms: int

@@ -1,0 +1,62 @@
+"""Declared settings: name, type, default, bounds and a sentence for users, written once, beside the type.
+
+A set of settings is a class whose fields are annotated `Annotated[type, Setting(...)]`: a TypedDict for the options of a client
+(so that a checker knows them as keyword arguments), a dataclass for what a broker obeys. `declared` reads them at run time: for
+the checks, for the suggestion after a misspelt name, and for the tables of docs/settings.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: what it does, in a sentence, and which values it takes.
+
+    default: the value where none is given; the field's own default where the class is a dataclass.
+    default_words: how a page says a default that is no value, such as "the broker's".
+    at_least, at_most: bounds of a number, inclusive. choices: the only values, where there are few.
+    name, type: filled in by `declared`.
+    """
+
+    sentence: str
+    default: Any = None
+    default_words: str = ""
+    at_least: int | None = None
+    at_most: int | None = None
+    choices: tuple[str, ...] = ()
+    name: str = ""
+    type: Any = None
+
+
+@cache
+def declared(owner: type) -> Mapping[str, Setting]:
+    """Return the settings that a class declares, by name and in the order of its fields; inherited ones come first."""
+    found: dict[str, Setting] = {}
+    for name, hint in get_type_hints(owner, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            kind, *notes = get_args(hint)
+            own = [note for note in notes if isinstance(note, Setting)]
+            if own:
+                default = getattr(owner, "__dataclass_fields__", {}).get(name)
+                value = own[0].default if default is None else default.default
+                found[name] = replace(own[0], name=name, type=kind, default=value)
+    return found
+
+
+def bounds_fault_or_none(setting: Setting, value: Any) -> str | None:
+    """Return what a number must be, in words that follow "must", if it is out of bounds; else None."""
+    if setting.at_least is not None and value < setting.at_least:
+        return f"be at least {setting.at_least}"
+    if setting.at_most is not None and value > setting.at_most:
+        return f"be at most {setting.at_most}"
+    return None
+
+
+def nearest_or_none(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a misspelt one is most like; None where none is like it."""
+    near = get_close_matches(name, list(known), n=1)
+    return near[0] if near else None
