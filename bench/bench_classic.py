@@ -14,11 +14,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.bench_server import Served, served
 
-from apportion.wire.frames import Frames
+from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.table import decode_response, encode_request
 
 MEMBERS = 1_000
@@ -33,7 +37,7 @@ class Member:
     def __init__(self, port: int) -> None:
         self.peer = socket.create_connection(("127.0.0.1", port))
         self.peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.frames = Frames(1 << 26)
+        self.frames = FrameSplitter(1 << 26)
         self.member_id = ""
         self.generation = -1
 
@@ -97,7 +101,9 @@ def assigned(members: list[Member]) -> tuple[SyncGroupRequestAssignment, ...]:
             assignment=consumer_serde.encode(
                 ConsumerProtocolAssignment(
                     assigned_partitions=(
-                        TopicPartition(topic="bench", partitions=tuple(range(number * PARTITIONS, (number + 1) * PARTITIONS))),
+                        ConsumerProtocolTopicPartition(
+                            topic="bench", partitions=tuple(range(number * PARTITIONS, (number + 1) * PARTITIONS))
+                        ),
                     ),
                     user_data=None,
                 )

@@ -14,7 +14,7 @@ from apportion.node.coordinators import stored_records
 from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
 from apportion.node.settings import BrokerSettings
-from apportion.store.compact import Pause, cleaning
+from apportion.store.compact import CleanerPause, clean_log
 from apportion.store.files import RealDisk
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, Topics
@@ -76,12 +76,12 @@ def _replayed(disk: RealDisk) -> float:
 
 def _cleaned(disk: RealDisk, log: Log) -> list[float]:
     """How long each step of the cleaning needs."""
-    steps, work = [], cleaning(log, log.next_offset, 0)
+    steps, work = [], clean_log(log, log.next_offset, 0)
     while True:
         start_s = process_time()
         pause = next(work, None)
         steps.append(process_time() - start_s)
         if pause is None:
             return steps
-        if pause is Pause.FOR_THE_DISK:
+        if pause is CleanerPause.FLUSH:
             disk.sync(log.unsynced_paths())

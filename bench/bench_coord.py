@@ -17,7 +17,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     OffsetCommitValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 MEMBERS, TOPICS, PARTITIONS = 10_000, 100, 10_000
@@ -77,7 +77,7 @@ def retargets() -> tuple[float, float]:
 
 def log() -> list[tuple[bytes, bytes | None]]:
     """1,000,000 records: four offsets of 200 groups to one record of their members, which move all the time."""
-    topic = TopicPartitions(topic_id=bytes(16), partitions=tuple(range(10)))
+    topic = RecordTopicPartitions(topic_id=bytes(16), partitions=tuple(range(10)))
     moves: list[CoordinatorRecord] = []
     offsets: list[CoordinatorRecord] = []
     for number in range(200):
@@ -86,7 +86,7 @@ def log() -> list[tuple[bytes, bytes | None]]:
         moves.append(records.assignment_epoch(group_id, number + 1, NOW.wall_ms))
         for index in range(10):
             member_id = f"member-{index}"
-            held = TopicPartitions(
+            held = RecordTopicPartitions(
                 topic_id=bytes(16),
                 partitions=tuple(range(index * 10, index * 10 + 10)),
                 assignment_epochs=(number,) * 10,

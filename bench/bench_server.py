@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from apportion.wire.frames import Frames
+from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -81,7 +81,7 @@ def served(*settings: str) -> Iterator[Served]:
 def call(peer: socket.socket, request: Any, version: int) -> Any:
     """The answer to one request on a blocking socket."""
     peer.sendall(encode_request(request, version, 1, "bench"))
-    frames, found = Frames(1 << 26), []
+    frames, found = FrameSplitter(1 << 26), []
     while not found:
         data = peer.recv(1 << 16)
         assert data, "the broker has closed the connection"

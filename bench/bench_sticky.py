@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from apportion.assign.assignors import uniform
-from apportion.assign.claims import Claims
+from apportion.assign.claims import OwnershipClaims
 from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.member.assignors.builtin import Assignor, CooperativeSticky, Given, Sticky, Subscription, TopicShape
@@ -49,7 +49,7 @@ class Group:
         owned = [np.flatnonzero((before if member < CUT_OFF else now) == member) for member in range(MEMBERS)]
         self.generations = [1 if member < CUT_OFF else 2 if member < old else -1 for member in range(MEMBERS)]
         ends = np.cumsum([0, *map(len, owned)]).astype(np.int32)
-        self.claims = Claims(ends, np.concatenate(owned).astype(np.int32), np.array(self.generations, np.int32))
+        self.claims = OwnershipClaims(ends, np.concatenate(owned).astype(np.int32), np.array(self.generations, np.int32))
         self.owned = owned
 
     def blobs(self, kind: type[Assignor]) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from apportion.store.files import RealDisk
 from apportion.store.log import Log
-from apportion.wire.batch import encode_batch, restamp
+from apportion.wire.batch import encode_batch, set_base_offset
 
 GROUP = 100  # appends that share a sync
 ROUNDS = 300
@@ -39,7 +39,7 @@ def _append(disk: RealDisk) -> tuple[float, float]:
         start = perf_counter()
         for _ in range(GROUP):
             offset = log.next_offset
-            restamp(batch, offset, 0)
+            set_base_offset(batch, offset, 0)
             log.append(batch, last_offset=offset, max_timestamp_ms=1)
         disk.sync(log.unsynced_paths())
         times.append(perf_counter() - start)
@@ -53,7 +53,7 @@ def _recover(root: str) -> float:
     batch = bytearray(encode_batch([(b"k" * 10, b"v" * 90, ())] * 150, timestamp_ms=1))
     while log.size_bytes < RECOVER_BYTES:
         offset = log.next_offset
-        restamp(batch, offset, 0)
+        set_base_offset(batch, offset, 0)
         log.append(batch, last_offset=offset + 149, max_timestamp_ms=1)
     disk.close()
     start = perf_counter()

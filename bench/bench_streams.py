@@ -15,30 +15,30 @@ import numpy as np
 
 from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicShape
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
-from apportion.streams.assignor.client_states import Crew, Policy, Tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, Tasks
 from apportion.streams.assignor.high_availability import high_availability
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
 from apportion.streams.metadata.model import LATEST, RUNNING, SubscriptionInfo
-from apportion.streams.plain import topology_of
-from apportion.streams.questions import MakeTopics
+from apportion.streams.queries import CreateInternalTopics
+from apportion.streams.topology_parser import topology_of
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_oracle import TaskOracle
 
 PROCESSES, SUBTOPOLOGIES, PARTITIONS = 200, 10, 1_000
 TOPICS = tuple(f"t{number}" for number in range(SUBTOPOLOGIES))
 END, LAG = 1_000_000, 500
-POLICY = Policy(standbys=1)
+POLICY = AssignmentConfigs(standbys=1)
 TARGET_MS = 150
 
 
-def joined(consumers: int) -> tuple[Tasks, Crew, Policy]:
+def joined(consumers: int) -> tuple[Tasks, ClientStates, AssignmentConfigs]:
     """The question that a leader has to answer when a process joins those that run everything."""
     count = SUBTOPOLOGIES * PARTITIONS
     subtopology, partition = (each.astype(np.int32) for each in np.divmod(np.arange(count), PARTITIONS))
     tasks = Tasks(subtopology, partition, np.ones(count, np.bool_), np.full(count, END, np.int64))
     nothing = np.empty(0, np.int32)
     nobody = np.empty(0, np.bool_)
-    crew = Crew(each_with(PROCESSES, consumers), ({},) * PROCESSES, nothing, nothing, np.empty(0, np.int64), nobody, nobody)
+    crew = ClientStates(each_with(PROCESSES, consumers), ({},) * PROCESSES, nothing, nothing, np.empty(0, np.int64), nobody, nobody)
     shares = high_availability(tasks, crew, POLICY)
     process = np.append(shares.active, shares.standby[:, 0])
     task = np.append(np.arange(count, dtype=np.int32), shares.standby[:, 1])
@@ -46,7 +46,7 @@ def joined(consumers: int) -> tuple[Tasks, Crew, Policy]:
     lag = np.where(runs, 0, np.random.default_rng(1).integers(0, LAG, 2 * count))
     order = np.lexsort((task, process))
     rows = (each[order] for each in (process, task, lag, runs, runs))
-    return tasks, Crew(each_with(PROCESSES + 1, consumers), ({},) * (PROCESSES + 1), *rows), POLICY
+    return tasks, ClientStates(each_with(PROCESSES + 1, consumers), ({},) * (PROCESSES + 1), *rows), POLICY
 
 
 def each_with(processes: int, consumers: int) -> Any:
@@ -54,7 +54,7 @@ def each_with(processes: int, consumers: int) -> Any:
     return np.full(processes, consumers, np.int32)
 
 
-def milliseconds(question: tuple[Tasks, Crew, Policy], times: int = 15) -> float:
+def milliseconds(question: tuple[Tasks, ClientStates, AssignmentConfigs], times: int = 15) -> float:
     """The median time of our answer, after one that does not count."""
     high_availability(*question)
     spent = []
@@ -90,7 +90,7 @@ def led(assignor: StreamsAssignor, cluster: Cluster, said: dict[str, Subscriptio
     try:
         while True:
             question = asking.send(answer)
-            if isinstance(question, MakeTopics):
+            if isinstance(question, CreateInternalTopics):
                 answer = {topic.name: topic.partitions for topic in question.topics}
             else:
                 answer = dict.fromkeys(question.places, END)
@@ -114,7 +114,7 @@ def process_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def java_milliseconds_or_none(question: tuple[Tasks, Crew, Policy]) -> float | None:
+def java_milliseconds_or_none(question: tuple[Tasks, ClientStates, AssignmentConfigs]) -> float | None:
     """The median time of Kafka's answer."""
     try:
         with TaskOracle("-Xmx2g") as java:

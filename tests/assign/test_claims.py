@@ -1,17 +1,17 @@
-"""Claims of any generation come to one owner, one former owner, or nobody."""
+"""OwnershipClaims of any generation come to one owner, one former owner, or nobody."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.assign.claims import Claims, settled
+from apportion.assign.claims import OwnershipClaims, resolve_claims
 
 
 def claims_of(said):
     """said: of each member (generation, partitions)."""
     starts = np.cumsum([0, *(len(partitions) for _, partitions in said)])
-    return Claims(
+    return OwnershipClaims(
         starts.astype(np.int32),
         np.array([partition for _, partitions in said for partition in partitions], np.int32),
         np.array([generation for generation, _ in said], np.int32),
@@ -19,7 +19,7 @@ def claims_of(said):
 
 
 def outcome(said, partitions):
-    return tuple(side.tolist() for side in settled(claims_of(said), partitions))
+    return tuple(side.tolist() for side in resolve_claims(claims_of(said), partitions))
 
 
 def by_hand(said, partitions):

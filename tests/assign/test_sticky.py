@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.assign.assignors import uniform
-from apportion.assign.claims import Claims, settled
+from apportion.assign.claims import OwnershipClaims, resolve_claims
 from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.assign.subscriptions import Subscriptions
 
@@ -15,7 +15,7 @@ def vectors(said, sizes, wants):
     """(claims, starts, subscriptions). said: of each member (generation, partitions)."""
     ends = np.cumsum([0, *(len(partitions) for _, partitions in said)]).astype(np.int32)
     claimed = np.array([partition for _, partitions in said for partition in partitions], np.int32)
-    claims = Claims(ends, claimed, np.array([generation for generation, _ in said], np.int32))
+    claims = OwnershipClaims(ends, claimed, np.array([generation for generation, _ in said], np.int32))
     return claims, np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
 
 
@@ -45,14 +45,14 @@ def groups(draw):
 @given(groups())
 def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(group):
     claims, starts, subscriptions = vectors(*group)
-    held = settled(claims, int(starts[-1]))
+    held = resolve_claims(claims, int(starts[-1]))
     fair = uniform(held.owner, starts, subscriptions)
     owner = sticky(claims, starts, subscriptions)
     assert counts(owner, starts) == counts(fair, starts)
     moved = fair != held.owner
     assert (owner[~moved] == held.owner[~moved]).all()
-    wish, seat = (list(zip(topics_of(starts)[moved], side[moved], strict=True)) for side in (held.former, fair))
-    assert (moved & (owner == held.former) & (owner >= 0)).sum() == sum(
+    wish, seat = (list(zip(topics_of(starts)[moved], side[moved], strict=True)) for side in (held.former_owner, fair))
+    assert (moved & (owner == held.former_owner) & (owner >= 0)).sum() == sum(
         min(wish.count(pair), seat.count(pair)) for pair in dict.fromkeys(wish) if pair[1] >= 0
     )
 
@@ -61,7 +61,7 @@ def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(
 @given(groups())
 def test_cooperative_sticky_is_sticky_without_what_is_not_free_yet(group):
     claims, starts, subscriptions = vectors(*group)
-    held = settled(claims, int(starts[-1]))
+    held = resolve_claims(claims, int(starts[-1]))
     owner = sticky(claims, starts, subscriptions)
     given = cooperative_sticky(claims, starts, subscriptions)
     waits = held.is_claimed & (owner != held.owner)
@@ -97,11 +97,11 @@ def test_what_one_must_give_goes_back_to_who_had_it_before():
 def test_what_goes_home_goes_home_topic_by_topic():
     ours = [(5, list(range(8))), (4, [3, 6]), (3, [2, 7])]
     claims, starts, subscriptions = vectors(ours, [4, 4], [[0, 1]] * 3)
-    held = settled(claims, 8)
+    held = resolve_claims(claims, 8)
     assert uniform(held.owner, starts, subscriptions).tolist() == [0, 0, 0, 1, 2, 1, 2, 1]
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 0, 1, 1, 2, 1, 2]
     claims, starts, subscriptions = vectors([(3, [2]), (5, [0, 1, 2]), (2, [1])], [2, 1], [[0, 1]] * 3)
-    assert uniform(settled(claims, 3).owner, starts, subscriptions).tolist() == [1, 0, 2]
+    assert uniform(resolve_claims(claims, 3).owner, starts, subscriptions).tolist() == [1, 0, 2]
     assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]  # nobody's wish of one topic is met with the other
 
 

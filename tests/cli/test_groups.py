@@ -17,7 +17,11 @@ from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.records.consumer_serde import encode
 
 
@@ -142,7 +146,7 @@ def classic(cluster, group_id, protocol_type, assignment):
         (
             "j",
             "consumer",
-            encode(ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="t", partitions=(0, 7)),))),
+            encode(ConsumerProtocolAssignment(assigned_partitions=(ConsumerProtocolTopicPartition(topic="t", partitions=(0, 7)),))),
             [0, 7],
         ),
         ("k", "consumer", b"", None),

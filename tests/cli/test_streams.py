@@ -22,7 +22,11 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.records.consumer_serde import encode
 
 OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
@@ -51,7 +55,7 @@ def subscription(used, supported=-1, **more):
 def assignment(partitions, used, **more):
     """What a member is given: these partitions of `t`."""
     info = AssignmentInfo(used, **more)
-    given = (TopicPartition(topic="t", partitions=partitions),)
+    given = (ConsumerProtocolTopicPartition(topic="t", partitions=partitions),)
     return encode(ConsumerProtocolAssignment(assigned_partitions=given, user_data=encode_assignment(info)))
 
 
@@ -283,7 +287,7 @@ def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(br
 
 
 def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker):
-    gone = (TopicPartition(topic="gone", partitions=(0,)),)
+    gone = (ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),)
     info = encode_assignment(AssignmentInfo(11, 11, active=(TaskId(0, 0),)))
     told = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
     with group(broker, "lost", [("one", subscription(11, 11), told)]):

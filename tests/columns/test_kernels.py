@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.columns.kernels import BAD, compiled, varint, varlong
+from apportion.columns.kernels import BAD, compile_on_first_use, varint, varlong
 
 
 def zigzag_varint(number: int) -> bytes:
@@ -47,4 +47,4 @@ def test_a_function_without_a_cache_directory_is_compiled_all_the_same():
     """Numba finds no directory for source that lies in no file, just as in a read-only home."""
     scope: dict = {}
     exec("def doubled(number):\n    return 2 * number", scope)
-    assert compiled(scope["doubled"])(21) == 42
+    assert compile_on_first_use(scope["doubled"])(21) == 42

@@ -9,7 +9,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.columns import kernels, rows
+from apportion.columns import kernels, row_buffer
 from apportion.columns.read import SCHEMA, SCHEMA_WITH_HEADERS, to_arrow
 from apportion.errors import DecodeError
 from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records, read_header
@@ -102,7 +102,7 @@ def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut():
 
 
 def test_rows_leave_before_their_bytes_become_too_many(monkeypatch):
-    monkeypatch.setattr(rows, "GROUP_BYTES", 1000)
+    monkeypatch.setattr(row_buffer, "GROUP_BYTES", 1000)
     encoded = [encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0) for n in (1, 1, 1, 9, 1)]
     found = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=999)
     assert [batch.num_rows for batch in found] == [2, 1, 9, 1]

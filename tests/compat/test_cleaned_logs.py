@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from apportion.server.embedded import EmbeddedBroker
-from apportion.store.compact import Pause, cleaning
+from apportion.store.compact import CleanerPause, clean_log
 from apportion.store.files import RealDisk
 from apportion.store.log import Log, LogSettings
 from apportion.wire.batch import decode_batch, read_header
@@ -30,8 +30,8 @@ def wrote(bootstrap, records):
 
 
 def clean(log, disk):
-    for pause in cleaning(log, log.next_offset, LONG_AGO):
-        if pause is Pause.FOR_THE_DISK:
+    for pause in clean_log(log, log.next_offset, LONG_AGO):
+        if pause is CleanerPause.FLUSH:
             disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
 

@@ -13,7 +13,11 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 REFUSED = (
@@ -67,7 +71,7 @@ def parts_of(places):
     topics = {}
     for topic, index in sorted(places):
         topics.setdefault(topic, []).append(index)
-    return tuple(TopicPartition(topic=topic, partitions=tuple(indexes)) for topic, indexes in topics.items())
+    return tuple(ConsumerProtocolTopicPartition(topic=topic, partitions=tuple(indexes)) for topic, indexes in topics.items())
 
 
 def places_of(named):

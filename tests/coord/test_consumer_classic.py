@@ -14,7 +14,11 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def members(world):
 
 
 def assignment(version, *indexes):
-    parts = (TopicPartition(topic="foo", partitions=indexes),) if indexes else ()
+    parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes),) if indexes else ()
     return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts), version)
 
 

@@ -13,7 +13,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 
@@ -192,7 +192,7 @@ def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombs
         member_epoch=2,
         previous_member_epoch=0,
         state=0,
-        assigned_partitions=(TopicPartitions(topic_id=topic_id("foo"), partitions=(0, 1, 2), assignment_epochs=(0, 0, 0)),),
+        assigned_partitions=(RecordTopicPartitions(topic_id=topic_id("foo"), partitions=(0, 1, 2), assignment_epochs=(0, 0, 0)),),
     )
     assert world.log[written:] == [(key, back)]
 

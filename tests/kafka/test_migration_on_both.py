@@ -18,7 +18,11 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.codec import decode_key, decode_value
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 
@@ -39,7 +43,7 @@ def group(request):
 
 
 def parts(indexes):
-    return (TopicPartition(topic=TOPIC, partitions=tuple(indexes)),) if indexes else ()
+    return (ConsumerProtocolTopicPartition(topic=TOPIC, partitions=tuple(indexes)),) if indexes else ()
 
 
 def join(side, group, member_id, owned=(), generation=-1, instance_id=None):

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
 from apportion.testing.kafka import KafkaMissing
 from tests.kafka.streams_assignors.task_judge import apart, carries, rest, runs, unevenness
@@ -38,7 +38,7 @@ def histories(*, alike, tags=()):
     for seed in range(HISTORIES):
         random = Random(seed)
         company = any_company(random, tags=tags, alike=alike)
-        policy = Policy(random.randint(0, 2), max_warmups=random.randint(1, 3), tags=tags)
+        policy = AssignmentConfigs(random.randint(0, 2), max_warmup_replicas=random.randint(1, 3), tags=tags)
         for _ in range(STEPS):
             yield random, company, policy
             changed(company, random)
@@ -58,7 +58,7 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(jav
         assert evenness[0] <= evenness[1] and not (alike and evener)
         assert unevenness(runs(mine, company, everything), company) <= unevenness(runs(yours, company, everything), company)
         assert len(mine.standby) == len(yours.standby)
-        assert not ours.shares[0].probes or theirs.shares[0].probes or evener
+        assert not ours.shares[0].needs_probing_rebalance or theirs.shares[0].needs_probing_rebalance or evener
         assert ours.moved <= theirs.moved or evener
         total["steps"] += 1
         total["slower"] += ours.rounds > theirs.rounds and not evener
@@ -84,7 +84,7 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(java, name, a
         crew = company.crew()
         ours, theirs = TASK_ASSIGNORS[name](company.tasks, crew, policy), java.assign(name, company.tasks, crew, policy)
         evenness = [unevenness(np.bincount(each.active, minlength=len(company.names)), company) for each in (ours, theirs)]
-        assert (ours.probes, len(ours.standby)) == (theirs.probes, len(theirs.standby))
+        assert (ours.needs_probing_rebalance, len(ours.standby)) == (theirs.needs_probing_rebalance, len(theirs.standby))
         assert evenness[0] <= evenness[1]
         taken = [taken_away(company, each) for each in (ours, theirs)]
         assert taken[0] <= taken[1] or evenness[0] < evenness[1] or name == "sticky"

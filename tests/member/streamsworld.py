@@ -7,8 +7,8 @@ from apportion.member.streams.assignor import StreamsSettings
 from apportion.member.streams.machine import StreamsMember
 from apportion.streams.metadata.model import RUNNING
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.plain import topology_of
-from apportion.streams.questions import MakeTopics
+from apportion.streams.queries import CreateInternalTopics
+from apportion.streams.topology_parser import topology_of
 from tests.member.groupworld import REBALANCE_MS, SESSION_MS, Actor, GroupWorld
 
 WORDS = topology_of(
@@ -66,7 +66,7 @@ class StreamsWorld(GroupWorld):
         if not isinstance(what, Ask):
             return super().answer(what)
         question = what.question
-        if isinstance(question, MakeTopics):
+        if isinstance(question, CreateInternalTopics):
             for topic in question.topics:
                 if topic.name not in self.sizes:
                     self.grow(topic.name, topic.partitions)

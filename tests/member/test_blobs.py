@@ -19,7 +19,7 @@ from apportion.member.assignors.builtin import (
 )
 from apportion.member.assignors.serde import given_blob, given_of, subscription_blob, subscription_of
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import StickyUserData, TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 
 SAID = Subscription(("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u", (1,))), 7, "rack", "instance")
 
@@ -92,7 +92,7 @@ def test_cooperative_sticky_tells_its_last_generation_also_when_there_was_none()
     assert sticky.user_data(("t",)) == b"\0\0\0\5"
 
 
-HELD = (TopicPartition(topic="t", partitions=(0, 2)),)
+HELD = (ConsumerProtocolTopicPartition(topic="t", partitions=(0, 2)),)
 
 
 def test_user_data_without_a_generation_is_read_by_a_new_leader():

@@ -15,7 +15,7 @@ from apportion.member.assignors.builtin import (
     TopicShape,
     check_cooperative,
 )
-from apportion.wire.records.consumer_protocol import TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 from apportion.wire.records.consumer_serde import encode_cooperative, encode_sticky
 
 
@@ -27,7 +27,7 @@ def shares(assignor, partitions, members):
 
 def telling(generation, *partitions):
     """A member of `sticky` that was given these partitions of t in that generation."""
-    return Subscription(("t",), encode_sticky((TopicPartition(topic="t", partitions=partitions),), generation))
+    return Subscription(("t",), encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=partitions),), generation))
 
 
 def owning(generation, *partitions, user_data=None):
@@ -72,7 +72,7 @@ def test_sticky_does_not_believe_owned_partitions():
 
 
 def test_user_data_without_a_generation_yield_to_those_with_one():
-    old = Subscription(("t",), encode_sticky((TopicPartition(topic="t", partitions=(0, 1)),), 9)[:-4])
+    old = Subscription(("t",), encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=(0, 1)),), 9)[:-4])
     assert shares(Sticky(), 4, {"a": old, "b": telling(0, 1, 2)}) == {"a": (0, 3), "b": (1, 2)}
 
 

@@ -10,8 +10,8 @@ from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, 
 from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment
 from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo, TaskId
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.plain import topology_of
-from apportion.streams.questions import MakeTopics
+from apportion.streams.queries import CreateInternalTopics
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
 LINES = topology_of([{"sources": ["lines"]}])
@@ -144,7 +144,7 @@ def plan(asking, ends):
     try:
         question = next(asking)
         while True:
-            if isinstance(question, MakeTopics):
+            if isinstance(question, CreateInternalTopics):
                 question = asking.send({topic.name: topic.partitions for topic in question.topics})
             else:
                 question = asking.send(dict.fromkeys(question.places, ends))

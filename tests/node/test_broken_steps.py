@@ -23,9 +23,9 @@ from apportion.node.handlers.fetch import FetchResult
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.producers import ProducerStates
 from apportion.node.topics import TopicService
-from apportion.store.catalog import Catalog
 from apportion.store.disk import DiskError
 from apportion.store.log import Log
+from apportion.store.metadata_log import MetadataLog
 from apportion.store.segment import Segment
 from tests.node.breaking import EXPIRING, GROUPS, PARTITIONS, RETENTION_MS, SMALL, TOPICS, Fault, begun, commit
 from tests.node.breaking_laws import check, check_offsets, check_records, check_waiting
@@ -50,10 +50,10 @@ PLACES = [
         ProducerStates: ("repeated", "appended"),
         TopicService: ("checked", "create", "delete", "grow", "new_producer_id", "unsynced_paths", "settled"),
         DelayedFetches: ("park", "changed", "leave"),
-        Catalog: ("_record", "unsynced_paths"),
+        MetadataLog: ("_record", "unsynced_paths"),
         Log: (
-            *("append", "read", "unsynced_paths", "close_segment", "begin_at", "forget_before"),
-            *("new_segment", "make_way", "replace"),
+            *("append", "read", "unsynced_paths", "roll_segment", "raise_start_offset", "forget_before"),
+            *("new_cleaned_segment", "prepare_replacement", "replace"),
         ),
         Segment: ("append",),
     }.items()
@@ -110,8 +110,8 @@ actions = st.one_of(
     st.tuples(st.just("sleep"), st.sampled_from([1, 400, 3_000, 50_000])),
 )
 DISK = [
-    *[(Partitions, "of"), (Partitions, "make_room"), (Catalog, "_record"), (Log, "append"), (Segment, "append")],
-    *[(Log, "begin_at"), (Log, "close_segment"), (Log, "make_way")],
+    *[(Partitions, "of"), (Partitions, "make_room"), (MetadataLog, "_record"), (Log, "append"), (Segment, "append")],
+    *[(Log, "raise_start_offset"), (Log, "roll_segment"), (Log, "prepare_replacement")],
 ]
 """Where the disk may refuse, so that nothing has changed."""
 numbers = st.sampled_from([1, 1, 1, 2, 3, 6])

@@ -204,11 +204,11 @@ def test_no_commit_is_lost_whatever_befalls_a_cleaning(kit, story):
 
 
 def test_a_full_disk_puts_a_cleaning_off(busy, monkeypatch):
-    busy.disk.room_bytes = 0
+    busy.disk.free_bytes = 0
     busy.sleep(100)
     [note] = busy.notes
     assert (note.level, note.text.startswith(f"{OFFSETS}-0 is not cleaned for now: cannot append")) == ("warning", True)
-    busy.disk.room_bytes = None
+    busy.disk.free_bytes = None
     busy.sleep(cleaning.RETRY_MS - 200)
     assert busy.notes == [note]
     clean(busy)

@@ -197,10 +197,10 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(pla
     play.create("t")
     play.create("u")
     play.call(commit("g", 1), 9)
-    play.disk.room_bytes = 100  # the catalog's line fits, the shard's batch does not
+    play.disk.free_bytes = 100  # the catalog's line fits, the shard's batch does not
     actions = give_up(play, Arrived(Ticket(99), DeleteTopicsRequest(topic_names=("t",)), 5, Caller("", ""), bytes(16)))
     assert [action for action in actions if isinstance(action, Reply)] == []
-    play.disk.room_bytes = None
+    play.disk.free_bytes = None
     (flush,) = play.node.step(Tick(), play.now)
     assert [type(action) for action in play.node.step(Flushed(flush.mark), play.now)] == [Reply]
     assert committed(play, "g") == committed(play.crash(), "g") == {"g": [1]}
@@ -212,9 +212,9 @@ def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit):
     play.call(join("g"))
     parked = play.ask(kit.fetch("t", max_wait_ms=3001), 12)
     play.now_ms = 3001
-    play.disk.room_bytes = 0
+    play.disk.free_bytes = 0
     assert {type(action) for action in give_up(play, Tick())} == {Note}
-    play.disk.room_bytes = None
+    play.disk.free_bytes = None
     play.sleep(0)
     assert play.answers[parked].responses[0].partitions[0].error_code == Code.NONE
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from apportion.assign import sticky
-from apportion.assign.claims import Claims, Settled, settled
+from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
@@ -142,12 +142,12 @@ def data_without_generation(said: Subscription) -> Past:
     return from_wire(decode_sticky(said.user_data).topic_partitions), NO_GENERATION
 
 
-def settled_by_the_newest(claims: Claims, partitions: int) -> Settled:
+def settled_by_the_newest(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
     """Whoever is behind the newest generation has lost what it had, and claims nothing."""
     is_new = np.repeat(claims.generations == claims.generations.max(initial=-1), np.diff(claims.member_starts))
     counts = np.bincount(claims.members[is_new], minlength=len(claims.generations))
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    return settled(Claims(starts, claims.partitions[is_new], claims.generations), partitions)
+    return resolve_claims(OwnershipClaims(starts, claims.partitions[is_new], claims.generations), partitions)
 
 
 CLASSIC = (

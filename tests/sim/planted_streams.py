@@ -7,15 +7,15 @@ from apportion.member.classic import leader as any_leader
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
 from apportion.streams import leader
-from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
 from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
-from apportion.streams.assignor.threads import Roles, spread
+from apportion.streams.assignor.threads import ThreadTasks, assign_tasks_to_threads
 from apportion.streams.metadata import probing
-from apportion.streams.metadata.probing import Step
-from apportion.streams.metadata.releases import Manners
+from apportion.streams.metadata.probing import NextVersion
+from apportion.streams.metadata.releases import VersionNegotiation
 from tests.sim.bug import Patch
 
-takes_up, told = probing._TAKES_UP, leader._told
+takes_up, told = probing._NEXT_VERSION, leader._assign_consumers
 
 
 def gives_what_others_hold(self, task):
@@ -27,21 +27,23 @@ def checks_nothing(members, given):
 
 
 def never_steps_up(sent, heard, latest, leads_unfinished):
-    return takes_up[Manners.SHARES](sent, heard, latest, leads_unfinished)._replace(used=min(sent, heard.used), rejoins=None)
+    return takes_up[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
+        used=min(sent, heard.used), rejoins=None
+    )
 
 
 def leaves_it_to_others(sent, heard, latest, leads_unfinished):
-    return takes_up[Manners.PROBES](sent, heard, latest, False)
+    return takes_up[VersionNegotiation.PROBES](sent, heard, latest, False)
 
 
 def everybody_triggers(sent, heard, latest, leads_unfinished):
-    step = takes_up[Manners.PROBES](sent, heard, latest, leads_unfinished)
-    return Step(step.used, f"all understand version {step.used} now") if step.used > heard.used else step
+    step = takes_up[VersionNegotiation.PROBES](sent, heard, latest, leads_unfinished)
+    return NextVersion(step.used, f"all understand version {step.used} now") if step.used > heard.used else step
 
 
 def copies_beside_the_original(consumers, work):
-    roles = spread(consumers, work)
-    return {member: Roles(each.active, (*each.standby, *each.active)) for member, each in roles.items()}
+    roles = assign_tasks_to_threads(consumers, work)
+    return {member: ThreadTasks(each.active, (*each.standby, *each.active)) for member, each in roles.items()}
 
 
 def gives_what_another_thread_holds(self, task):
@@ -50,18 +52,18 @@ def gives_what_another_thread_holds(self, task):
 
 
 def moves_on_to_the_next_thread(consumers, work):
-    roles = spread(consumers, work._replace(had={}))
+    roles = assign_tasks_to_threads(consumers, work._replace(had={}))
     return dict(zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True))
 
 
 def copies_in_the_next_thread(consumers, work):
-    roles = spread(consumers, work)
+    roles = assign_tasks_to_threads(consumers, work)
     after = dict(zip(consumers, (*consumers[1:], consumers[0]), strict=True))
-    return {member: Roles(each.active, (*each.standby, *roles[after[member]].active)) for member, each in roles.items()}
+    return {member: ThreadTasks(each.active, (*each.standby, *roles[after[member]].active)) for member, each in roles.items()}
 
 
-def warms_up_without_limit(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
-    return TASK_ASSIGNORS["highavailability"](tasks, crew, policy._replace(max_warmups=1_000))
+def warms_up_without_limit(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
+    return TASK_ASSIGNORS["highavailability"](tasks, crew, policy._replace(max_warmup_replicas=1_000))
 
 
 def forgets_a_task(group, shares, ruling):
@@ -104,28 +106,28 @@ PLANTED = (
         "withheld",
         "the plan says whose a task is, so it can be given at once",
         "one-active",
-        ((leader._Holder, "waits_for", gives_what_others_hold), (any_leader, "check_cooperative", checks_nothing)),
+        ((leader._AssignedConsumer, "waits_for", gives_what_others_hold), (any_leader, "check_cooperative", checks_nothing)),
         MOVES,
     ),
     PlantedInStreams(
         "steps-up",
         "a group that works need not rebalance once more",
         "one-version",
-        ((probing, "_TAKES_UP", takes_up | {Manners.SHARES: never_steps_up}),),
+        ((probing, "_NEXT_VERSION", takes_up | {VersionNegotiation.SHARES: never_steps_up}),),
         {"to": "future", "from_": "2.8", "leader": "first"},
     ),
     PlantedInStreams(
         "last-rebalance",
         "somebody will rebalance soon anyway",
         "one-version",
-        ((probing, "_TAKES_UP", takes_up | {Manners.PROBES: leaves_it_to_others}),),
+        ((probing, "_NEXT_VERSION", takes_up | {VersionNegotiation.PROBES: leaves_it_to_others}),),
         BY_KIP | {"leader": "last"},
     ),
     PlantedInStreams(
         "leader-alone",
         "the sooner the better: whoever sees that all understand more says so",
         "leader-triggers",
-        ((probing, "_TAKES_UP", takes_up | {Manners.PROBES: everybody_triggers}),),
+        ((probing, "_NEXT_VERSION", takes_up | {VersionNegotiation.PROBES: everybody_triggers}),),
         BY_KIP | {"leader": "last"},
     ),
     PlantedInStreams(
@@ -139,7 +141,7 @@ PLANTED = (
         "it stays in the process, whose threads know of each other",
         "one-active",
         (
-            (leader._Holder, "waits_for", gives_what_another_thread_holds),
+            (leader._AssignedConsumer, "waits_for", gives_what_another_thread_holds),
             (leader, "spread", moves_on_to_the_next_thread),
             (any_leader, "check_cooperative", checks_nothing),
         ),

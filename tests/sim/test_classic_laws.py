@@ -21,7 +21,7 @@ from apportion.sim.checks.stickiness import needless_moves
 from apportion.sim.kernel.scenario import CLASSIC, MIXED, draw_scenario
 from apportion.sim.play import play
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 from apportion.wire.records.consumer_serde import encode_sticky
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 from tests.sim.planted import PLANTED
@@ -177,7 +177,7 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generatio
 
 def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
     """A member as the log knows it: what it was given, and what it told of its last share."""
-    data = encode_sticky((TopicPartition(topic="t", partitions=last),), at) if last else None
+    data = encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=last),), at) if last else None
     subscription = subscription_blob(Subscription(topics, data))
     return MemberMetadata(member_id=name, subscription=subscription, assignment=given_blob(Given((TopicParts("t", given),))))
 

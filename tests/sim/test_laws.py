@@ -16,7 +16,7 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
@@ -35,7 +35,7 @@ def target(member_id, *partitions, topic_id=FOO):
 def given(partitions, epoch):
     if not partitions:
         return ()
-    return (TopicPartitions(topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)),)
+    return (RecordTopicPartitions(topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)),)
 
 
 def has(member_id, *partitions, epoch=3, before=2, state=MemberState.STABLE, revoking=(), at=3):
@@ -237,7 +237,7 @@ def test_a_real_coordinator_keeps_the_laws():
     run.join("nothing")  # subscribes to nothing: the group stays at its first epoch and has no target
     a = run.join("a", "foo", "bar", instance_id="i")
     b = run.join("b", "foo")
-    a = run.beat("a", a, instance_id="i", topic_partitions=(TopicPartitions(topic_id=FOO, partitions=(0,)),))
+    a = run.beat("a", a, instance_id="i", topic_partitions=(RecordTopicPartitions(topic_id=FOO, partitions=(0,)),))
     a = run.beat("a", a, instance_id="i", topic_partitions=())
     b = run.beat("b", b)
     assert run.beat("nothing", 1) == a == b == run.shard.ledger.groups["g"].saved.epoch

@@ -25,7 +25,7 @@ def test_every_name_of_the_tla_sketch_stands_beside_its_laws():
     assert {law: set(re.findall(r"\w+", ROWS[law])) for law in stand_for} == stand_for
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/simulator.md"])
+@pytest.mark.parametrize("page", ["docs/simulator.md"])
 def test_a_page_shows_the_history_that_its_command_prints(page, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     shown = re.search(r"```\n\$ apportion (sim --seed .*)\n((?:.*\n)*?)```", (ROOT / page).read_text())

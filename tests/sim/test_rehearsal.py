@@ -8,9 +8,9 @@ from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.cluster import StreamsCluster
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, draw_rehearsal, rehearse
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.upgrades import RollingBounce
 
 
 def versions(rehearsed):
@@ -111,7 +111,7 @@ def running(instances, threads):
     """A cluster in which every thread is at rest, and some seconds have passed since."""
     rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
     applications = [Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)]
-    cluster = StreamsCluster(Simulation(rehearsal.scenario), applications, Policy(), rehearsal.probing_ms)
+    cluster = StreamsCluster(Simulation(rehearsal.scenario), applications, AssignmentConfigs(), rehearsal.probing_ms)
     cluster.start()
     while not (cluster.is_at_rest() and cluster.simulation.now_ms > 30_000):
         cluster.simulation.run(cluster.simulation.now_us + 250_000)
@@ -137,7 +137,7 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
     instance = cluster.instances[0]
     first, second = instance.threads
     second.pause(5_000_000)
-    instance.close(Bounce(known_release("4.3")))
+    instance.close(RollingBounce(known_release("4.3")))
     for thread in instance.threads:
         cluster.start_later(thread, 1_000)
     first.start()

@@ -19,7 +19,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     OffsetCommitValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
@@ -43,7 +43,7 @@ def current(member_id, epoch, parts, revoking=(), state=MemberState.STABLE, grou
 
 def given_at(parts, epoch):
     return tuple(
-        TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions))
+        RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions))
         for topic_id, partitions in parts
     )
 

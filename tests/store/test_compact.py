@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.store import compact
-from apportion.store.compact import DIRTY_RATIO, Pause, cleaning, is_worth_cleaning
+from apportion.store.compact import DIRTY_RATIO, CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged
 from apportion.store.files import DiskError, MemoryDisk, RealDisk
 from apportion.store.log import Log, LogSettings
@@ -119,8 +119,8 @@ def filled(disk, story, layout=LAYOUT):
 def clean(disk, log, before_offset, since_ms=0):
     """The log is cleaned; how often others had their turn."""
     turns = 0
-    for pause in cleaning(log, before_offset, since_ms):
-        if pause is Pause.FOR_THE_DISK:
+    for pause in clean_log(log, before_offset, since_ms):
+        if pause is CleanerPause.FLUSH:
             disk.sync(log.unsynced_paths())
         else:
             turns += 1
@@ -204,7 +204,7 @@ def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new():
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(40))]] * 20)
     end = log.next_offset
-    for turn, _ in enumerate(cleaning(log, end, 0)):
+    for turn, _ in enumerate(clean_log(log, end, 0)):
         disk.sync(log.unsynced_paths())
         for _ in range(10):
             add(log, [(b"b", bytes([turn]) * 40)], 77)
@@ -231,7 +231,7 @@ def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides():
 
 
 def test_a_batch_covers_no_more_offsets_than_the_format_can_count(monkeypatch):
-    monkeypatch.setattr(compact, "LONGEST_BATCH", 7)
+    monkeypatch.setattr(compact, "MAX_BATCH_OFFSETS", 7)
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(90))]] * 40)
     clean(disk, log, log.next_offset)
@@ -246,7 +246,7 @@ def test_the_last_offset_is_covered_also_when_its_record_goes(monkeypatch):
     log = filled(disk, [[(b"a", bytes(300))], [(b"b", None)], [(b"c", bytes(400))], [(b"d", bytes(400))]])
     ends = [segment.next_offset for segment in log.closed_segments(log.next_offset)]
     assert ends == [2, 3]
-    for _ in cleaning(log, 2, NOBODY_STANDS):
+    for _ in clean_log(log, 2, NOBODY_STANDS):
         disk.sync(log.unsynced_paths())
     assert [(each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)] == [(0, 0), (1, 1)]
     assert [record.offset for record in told(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
@@ -255,18 +255,18 @@ def test_the_last_offset_is_covered_also_when_its_record_goes(monkeypatch):
 def test_only_what_is_dirty_makes_a_cleaning_worth_while():
     disk = MemoryDisk()
     log = filled(disk, [[(b"a", bytes(300))]] * 3)
-    assert not is_worth_cleaning(log, log.closed_segments(3)[0].next_offset - 1)
-    assert is_worth_cleaning(log, log.next_offset)
+    assert not is_dirty_enough(log, log.closed_segments(3)[0].next_offset - 1)
+    assert is_dirty_enough(log, log.next_offset)
     clean(disk, log, log.next_offset)
-    assert not is_worth_cleaning(log, log.next_offset)
+    assert not is_dirty_enough(log, log.next_offset)
     log = Log.open(disk, HERE, LAYOUT)  # a start knows what is clean
-    assert not is_worth_cleaning(log, log.next_offset)
+    assert not is_dirty_enough(log, log.next_offset)
     dirty = clean_bytes = log.closed_segments(log.next_offset)[0].size_bytes
     while dirty <= DIRTY_RATIO * (dirty + clean_bytes):
-        assert not is_worth_cleaning(log, log.next_offset)
+        assert not is_dirty_enough(log, log.next_offset)
         add(log, [(b"b", bytes(300))])
         dirty = sum(segment.size_bytes for segment in log.closed_segments(log.next_offset)[1:])
-    assert is_worth_cleaning(log, log.next_offset)
+    assert is_dirty_enough(log, log.next_offset)
 
 
 def test_steps_and_batches_are_no_larger_than_their_share():
@@ -290,7 +290,7 @@ def test_bytes_that_are_no_batch_stop_a_cleaning_before_it_has_changed_anything(
 
 
 def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(monkeypatch):
-    monkeypatch.setattr(compact, "MOST_KEYS", 3)
+    monkeypatch.setattr(compact, "MAX_KEYS", 3)
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
     end, before = log.next_offset, told(log)
@@ -305,11 +305,11 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds():
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
     before, names = told(log), files(disk)
-    disk.room_bytes = 300
+    disk.free_bytes = 300
     with pytest.raises(DiskError, match="no space left"):
         clean(disk, log, log.next_offset)
     assert (told(log), files(disk)) == (before, names)
-    disk.room_bytes = None
+    disk.free_bytes = None
     clean(disk, log, log.next_offset)
     assert state(told(log)) == state(before)
 

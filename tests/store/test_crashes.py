@@ -43,12 +43,12 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "full":
-            disk.room_bytes = number
+            disk.free_bytes = number
             try:
                 appended.append(append(log, bytes([i]) * 450))
             except DiskError:
                 assert content(log) == appended
-            disk.room_bytes = None
+            disk.free_bytes = None
         elif what == "sync":
             disk.sync(log.unsynced_paths())
             durable = len(appended)
@@ -174,9 +174,9 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "begin":
-            log.begin_at(durable[1] * number // 100)
+            log.raise_start_offset(durable[1] * number // 100)
         elif what == "close":
-            log.close_segment()
+            log.roll_segment()
         elif what == "cut back":
             end = durable[1] + (log.next_offset - durable[1]) * number // 100
             lost |= set(appended[end:])

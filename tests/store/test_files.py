@@ -156,12 +156,12 @@ def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again():
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LogSettings(growth_bytes=0))
     first = append(log, b"x")
-    disk.room_bytes = 30
+    disk.free_bytes = 30
     with pytest.raises(DiskError, match=r"^cannot append 171 bytes to t-0/0{20}\.log: no space left$") as refused:
         append(log, b"y" * 100)
     assert refused.value.errno == ENOSPC
     assert [bytes(batch) for batch in log.batches(0)] == [first]
-    disk.room_bytes = None
+    disk.free_bytes = None
     second = append(log, b"z")
     for found in (log, Log.open(disk, "t-0")):
         assert [bytes(batch) for batch in found.batches(0)] == [first, second]

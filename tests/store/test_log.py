@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apportion.store.disk import Damaged
 from apportion.store.files import MemoryDisk, RealDisk
 from apportion.store.index import NEVER
-from apportion.store.log import LOOKED_INTO_BYTES, LOOKED_INTO_RECORDS, Log, LogSettings
+from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log, LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
 
 SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)
@@ -294,8 +294,8 @@ def test_a_batch_of_too_many_records_is_not_looked_into():
     log = Log.open(MemoryDisk(), "t-0")
     records = [Record(0, 10, None, None), Record(1, 20, None, None)]
     log.append(
-        encode_records(records, base_offset=0, last_offset_delta=LOOKED_INTO_RECORDS),
-        last_offset=LOOKED_INTO_RECORDS,
+        encode_records(records, base_offset=0, last_offset_delta=MAX_SCANNED_RECORDS),
+        last_offset=MAX_SCANNED_RECORDS,
         max_timestamp_ms=20,
     )
     assert log.offset_at_time(15, 1 << 40) == (0, 20)
@@ -303,7 +303,7 @@ def test_a_batch_of_too_many_records_is_not_looked_into():
 
 def test_a_batch_that_grows_too_large_is_not_looked_into():
     log = Log.open(MemoryDisk(), "t-0")
-    large = [Record(n, n, None, bytes(LOOKED_INTO_BYTES // 2)) for n in range(3)]
+    large = [Record(n, n, None, bytes(MAX_SCANNED_BYTES // 2)) for n in range(3)]
     log.append(encode_records(large, base_offset=0, attributes=4), last_offset=2, max_timestamp_ms=2)
     assert log.offset_at_time(1, 1 << 40) == (0, 2)
 
@@ -313,10 +313,10 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
     log = Log.open(disk, "t-0", SMALL)
     for _ in range(2):
         append(log, Wish((1,), 40))
-    log.close_segment()
-    log.close_segment()  # nothing follows an empty one
+    log.roll_segment()
+    log.roll_segment()  # nothing follows an empty one
     assert segment_starts(disk, "t-0") == [0, 2]
-    log.begin_at(2)
+    log.raise_start_offset(2)
     disk.sync(log.unsynced_paths())
     log.forget_before(2)
     assert (segment_starts(disk, "t-0"), log.start_offset, log.next_offset, log.size_bytes) == ([2], 2, 2, 0)

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import Crew, Shares, Tasks
+from apportion.streams.assignor.client_states import ClientStates, TaskAssignment, Tasks
 
 ALL = 50_000
 
@@ -23,12 +23,12 @@ class Company:
     def names(self) -> list[str]:
         return sorted(self.consumers)
 
-    def crew(self) -> Crew:
+    def crew(self) -> ClientStates:
         """What the company would tell its leader."""
         number = {name: at for at, name in enumerate(self.names)}
         rows = sorted((number[name], task, lag, self.runs.get((name, task), False)) for (name, task), lag in self.lag.items())
         process, task, lag, active = np.array(rows, np.int64).reshape(-1, 4).T
-        return Crew(
+        return ClientStates(
             np.array([self.consumers[name] for name in self.names], np.int32),
             tuple(self.tags.get(name, {}) for name in self.names),
             process.astype(np.int32),
@@ -38,7 +38,7 @@ class Company:
             active.astype(np.bool_),
         )
 
-    def adopts(self, shares: Shares, *, lag: int = 7, forgets: bool = True) -> None:
+    def adopts(self, shares: TaskAssignment, *, lag: int = 7, forgets: bool = True) -> None:
         """Everybody has what it was given, restored up to `lag`. forgets: what it has no more, it cleans away."""
         names = self.names
         self.runs = {(names[process], task): True for task, process in enumerate(shares.active.tolist())}

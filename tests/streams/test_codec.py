@@ -178,7 +178,7 @@ PROCESS = bytes(16)
 @pytest.mark.parametrize(
     ("frame", "sentence"),
     [
-        (b"", "StreamsVersion v0: used: the bytes end too soon"),
+        (b"", "StreamsUsedVersion v0: used: the bytes end too soon"),
         (numbers(0), "StreamsSubscription has no version 0"),
         (numbers(-1), "StreamsSubscription has no version -1"),
         (numbers(12), "StreamsVersions v0: used to supported: the bytes end too soon"),

@@ -1,6 +1,6 @@
 import pytest
 
-from apportion.streams.metadata.releases import RELEASES, is_eager, known_release, spoken_version
+from apportion.streams.metadata.releases import RELEASES, initial_metadata_version, is_eager, known_release
 
 
 def test_every_release_speaks_the_version_of_its_jar():
@@ -43,7 +43,7 @@ def test_every_release_speaks_the_version_of_its_jar():
 )
 def test_upgrade_from_lowers_the_version_and_makes_members_eager(release, upgrade_from, version, eager):
     found = known_release(release)
-    assert (spoken_version(found, upgrade_from), is_eager(found, upgrade_from)) == (version, eager)
+    assert (initial_metadata_version(found, upgrade_from), is_eager(found, upgrade_from)) == (version, eager)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_upgrade_from_lowers_the_version_and_makes_members_eager(release, upgrad
 )
 def test_an_upgrade_from_that_a_release_does_not_know_is_refused(release, upgrade_from, why):
     with pytest.raises(ValueError, match=why):
-        spoken_version(known_release(release), upgrade_from)
+        initial_metadata_version(known_release(release), upgrade_from)
 
 
 def test_a_release_is_found_by_its_patch_level_too():

@@ -7,26 +7,28 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from apportion.streams.assignor.client_states import Policy, Shares
+from apportion.streams.assignor.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.assignor.high_availability import high_availability
 from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
 from tests.streams.company import ALL, Company, any_company, changed, tasks_of
 
 RANDOMS = st.integers(0, 1 << 32).map(Random)
-POLICIES = st.builds(lambda standbys, warmups: Policy(standbys, max_warmups=warmups), st.integers(0, 3), st.integers(1, 3))
+POLICIES = st.builds(
+    lambda standbys, warmups: AssignmentConfigs(standbys, max_warmup_replicas=warmups), st.integers(0, 3), st.integers(1, 3)
+)
 
 
-def same(one: Shares, other: Shares) -> bool:
+def same(one: TaskAssignment, other: TaskAssignment) -> bool:
     return all(np.array_equal(mine, yours) for mine, yours in zip(one, other, strict=True))
 
 
-def roles(shares: Shares) -> list[tuple[int, int]]:
+def roles(shares: TaskAssignment) -> list[tuple[int, int]]:
     """(task, process) of every role that somebody has."""
     held = [(task, process) for task, process in enumerate(shares.active.tolist())]
     return held + [(task, process) for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())]
 
 
-def played(company: Company, policy: Policy, random: Random, name: str = "highavailability") -> Shares:
+def played(company: Company, policy: AssignmentConfigs, random: Random, name: str = "highavailability") -> TaskAssignment:
     """What it is given after a history of joins and crashes in which not every assignment came to rest."""
     for _ in range(random.randint(0, 6)):
         company.adopts(TASK_ASSIGNORS[name](company.tasks, company.crew(), policy), forgets=random.random() < 0.7)
@@ -45,10 +47,10 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, poli
     assert len(shares.active) == len(company.tasks.end)
     assert shares.active.min() >= 0 and shares.active.max() < processes
     assert len(set(roles(shares))) == len(roles(shares))
-    assert len(shares.warmup) <= (policy.max_warmups if name == "highavailability" else 0)
+    assert len(shares.warmup) <= (policy.max_warmup_replicas if name == "highavailability" else 0)
     count = np.bincount(shares.standby[:, 1], minlength=len(shares.active))
     assert count.tolist() == np.where(company.tasks.stateful, min(policy.standbys, processes - 1), 0).tolist()
-    assert not shares.probes or name != "sticky"
+    assert not shares.needs_probing_rebalance or name != "sticky"
     assert shares.standby.tolist() == sorted(shares.standby.tolist())
     assert shares.warmup.tolist() == sorted(shares.warmup.tolist())
 
@@ -68,14 +70,14 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, 
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES, st.booleans(), st.booleans())
-@example(Random(948), Policy(3, max_warmups=1), True, False)
-@example(Random(244393), Policy(3, max_warmups=1), False, False)
+@example(Random(948), AssignmentConfigs(3, max_warmup_replicas=1), True, False)
+@example(Random(244393), AssignmentConfigs(3, max_warmup_replicas=1), False, False)
 def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, forgets):
     company = any_company(random, tags=("zone",) if tagged else ())
     policy = policy._replace(tags=("zone",) if tagged else ())
     shares = played(company, policy, random)
     rounds = 0
-    while shares.probes:
+    while shares.needs_probing_rebalance:
         company.adopts(shares, forgets=forgets)
         shares = high_availability(company.tasks, company.crew(), policy)
         rounds += 1
@@ -92,7 +94,7 @@ def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, f
 def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(random, policy):
     company = any_company(random, alike=random.random() < 0.5)
     shares = played(company, policy, random)
-    while shares.probes:
+    while shares.needs_probing_rebalance:
         company.adopts(shares)
         shares = high_availability(company.tasks, company.crew(), policy)
     consumers = np.array([company.consumers[name] for name in company.names])
@@ -114,7 +116,7 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(random, po
     company = any_company(random)
     shares = played(company, policy, random)
     crew = company.crew()
-    near = crew.lag <= policy.acceptable_lag
+    near = crew.lag <= policy.acceptable_recovery_lag
     could = np.bincount(crew.task[near], minlength=len(shares.active)) > 0
     caught_up = {(task, process) for task, process in zip(crew.task[near].tolist(), crew.process[near].tolist(), strict=True)}
     for task in np.flatnonzero(company.tasks.stateful & could).tolist():
@@ -128,18 +130,18 @@ def test_fallback_takes_nothing_from_who_runs_it(random, policy):
     played(company, policy, random)
     crew = company.crew()
     shares = TASK_ASSIGNORS["fallback"](company.tasks, crew, policy)
-    assert shares.probes and shares.active[crew.task[crew.active]].tolist() == crew.process[crew.active].tolist()
+    assert shares.needs_probing_rebalance and shares.active[crew.task[crew.active]].tolist() == crew.process[crew.active].tolist()
 
 
 def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
-    policy = Policy(standbys=0, max_warmups=1)
+    policy = AssignmentConfigs(standbys=0, max_warmup_replicas=1)
     first = high_availability(company.tasks, company.crew(), policy)
     assert first.active.tolist() == [0, 1, 0, 1, 0, 1]
     company.adopts(first)
     company.consumers["c"] = 1
     seen = []
-    while (shares := high_availability(company.tasks, company.crew(), policy)).probes:
+    while (shares := high_availability(company.tasks, company.crew(), policy)).needs_probing_rebalance:
         seen.append((shares.active.tolist(), shares.warmup.tolist()))
         company.adopts(shares)
     assert seen == [([0, 1, 0, 1, 0, 1], [[2, 0]]), ([2, 1, 0, 1, 0, 1], [[2, 1]])]
@@ -148,28 +150,28 @@ def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
 
 def test_a_standby_that_is_caught_up_takes_over_at_once():
     company = Company(tasks_of((4, True)), {"a": 1, "b": 1})
-    policy = Policy(standbys=1)
+    policy = AssignmentConfigs(standbys=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.leaves("a")
     shares = high_availability(company.tasks, company.crew(), policy)
-    assert same(shares, Shares(np.zeros(4, np.int32), np.empty((0, 2), np.int32), np.empty((0, 2), np.int32), False))
+    assert same(shares, TaskAssignment(np.zeros(4, np.int32), np.empty((0, 2), np.int32), np.empty((0, 2), np.int32), False))
 
 
 def test_small_changelogs_move_without_a_warm_up():
     company = Company(tasks_of((4, True)), {"a": 1})
-    company.adopts(high_availability(company.tasks, company.crew(), Policy()))
+    company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
     company.consumers["b"] = 1
-    shares = high_availability(company.tasks, company.crew(), Policy(acceptable_lag=ALL))
-    assert (shares.active.tolist(), shares.probes) == ([1, 1, 0, 0], False)
+    shares = high_availability(company.tasks, company.crew(), AssignmentConfigs(acceptable_recovery_lag=ALL))
+    assert (shares.active.tolist(), shares.needs_probing_rebalance) == ([1, 1, 0, 0], False)
 
 
 def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
     company = Company(tasks_of((2, True)), {"a": 1})
-    policy = Policy(standbys=1, max_warmups=1)
+    policy = AssignmentConfigs(standbys=1, max_warmup_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.consumers["b"] = 1
     shares = high_availability(company.tasks, company.crew(), policy)
-    assert (shares.active.tolist(), shares.standby.tolist(), len(shares.warmup), shares.probes) == (
+    assert (shares.active.tolist(), shares.standby.tolist(), len(shares.warmup), shares.needs_probing_rebalance) == (
         [0, 0],
         [[1, 0], [1, 1]],
         0,
@@ -177,16 +179,16 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
     )
     company.adopts(shares)
     shares = high_availability(company.tasks, company.crew(), policy)
-    assert (shares.active.tolist(), shares.standby.tolist(), shares.probes) == ([1, 0], [[0, 0], [1, 1]], False)
+    assert (shares.active.tolist(), shares.standby.tolist(), shares.needs_probing_rebalance) == ([1, 0], [[0, 0], [1, 1]], False)
 
 
 def test_a_standby_that_moves_counts_among_the_warm_ups():
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
-    policy = Policy(standbys=1, max_warmups=1)
+    policy = AssignmentConfigs(standbys=1, max_warmup_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.consumers["c"] = 1
     seen = 0
-    while (shares := high_availability(company.tasks, company.crew(), policy)).probes:
+    while (shares := high_availability(company.tasks, company.crew(), policy)).needs_probing_rebalance:
         assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6 and len(shares.warmup) == 1
         company.adopts(shares)
         seen += 1
@@ -196,15 +198,15 @@ def test_a_standby_that_moves_counts_among_the_warm_ups():
 def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_up():
     company = Company(tasks_of((2, True)), {"a": 1, "b": 1})
     company.lag = {("a", 0): 30_000, ("a", 1): 20_000}
-    shares = high_availability(company.tasks, company.crew(), Policy(max_warmups=1))
-    assert same(shares, Shares(np.array([0, 0], np.int32), np.empty((0, 2), np.int32), np.array([[1, 0]], np.int32), True))
+    shares = high_availability(company.tasks, company.crew(), AssignmentConfigs(max_warmup_replicas=1))
+    assert same(shares, TaskAssignment(np.array([0, 0], np.int32), np.empty((0, 2), np.int32), np.array([[1, 0]], np.int32), True))
 
 
 def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
     places = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
     tags = {name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in places.items()}
     company = Company(tasks_of((8, True)), dict.fromkeys(places, 1), tags)
-    policy = Policy(standbys=1, tags=("zone", "cluster"))
+    policy = AssignmentConfigs(standbys=1, tags=("zone", "cluster"))
     shares = high_availability(company.tasks, company.crew(), policy)
     opposite = {0: 3, 3: 0, 1: 2, 2: 1}
     assert sorted((task, process) for process, task in shares.standby.tolist()) == [
@@ -218,19 +220,19 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
 
 def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay():
     company = Company(tasks_of((3, True), (5, False)), {"a": 1, "b": 1})
-    shares = high_availability(company.tasks, company.crew(), Policy())
+    shares = high_availability(company.tasks, company.crew(), AssignmentConfigs())
     assert np.bincount(shares.active).tolist() == [4, 4]
     company = Company(tasks_of((6, False)), {"a": 1, "b": 1})
-    company.adopts(high_availability(company.tasks, company.crew(), Policy()))
+    company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
     company.consumers["c"] = 1
-    before, after = company.crew(), high_availability(company.tasks, company.crew(), Policy())
+    before, after = company.crew(), high_availability(company.tasks, company.crew(), AssignmentConfigs())
     stayed = after.active[before.task] == before.process
-    assert (np.bincount(after.active).tolist(), int(stayed.sum()), after.probes) == ([2, 2, 2], 4, False)
+    assert (np.bincount(after.active).tolist(), int(stayed.sum()), after.needs_probing_rebalance) == ([2, 2, 2], 4, False)
 
 
 def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
-    policy = Policy(standbys=1)
+    policy = AssignmentConfigs(standbys=1)
     first = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)
     company.adopts(first, lag=ALL - 1)
     company.leaves("c")
@@ -239,4 +241,4 @@ def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
     assert shares.active[kept].tolist() == first.active[kept].tolist()
     stood_by = {task: process for process, task in first.standby.tolist()}
     assert all(shares.active[task] == stood_by[task] for task in range(6) if first.active[task] == 2)
-    assert not shares.probes and not len(shares.warmup)
+    assert not shares.needs_probing_rebalance and not len(shares.warmup)

@@ -2,8 +2,8 @@ import pytest
 
 from apportion.errors import Code
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.plain import topology_of
 from apportion.streams.topology import InternalTopic, MissingSources, Subtopology, Task, Topology, TopologyRefused
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
 
 COUNT = topology_of(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from apportion.streams.metadata.releases import RELEASES, known_release, spoken_version
-from apportion.streams.metadata.upgrades import forced, upgrade
+from apportion.streams.metadata.releases import RELEASES, initial_metadata_version, known_release
+from apportion.streams.metadata.upgrades import forced_upgrade_path, upgrade_path
 
 
 def way(from_, to):
-    found = upgrade(from_, to)
+    found = upgrade_path(from_, to)
     return [str(bounce) for bounce in found.bounces], found.bridge
 
 
@@ -50,7 +50,7 @@ def test_downgrades_go_the_same_way_back(from_, to, bounces, bridge):
 
 def test_where_no_bounce_leads_it_is_said_in_one_sentence():
     with pytest.raises(ValueError) as refused:
-        upgrade("3.9", "post-2.0")
+        upgrade_path("3.9", "post-2.0")
     assert str(refused.value) == (
         "no rolling bounce leads from 3.9 to post-2.0: members of post-2.0 rebalance eagerly, and post-2.0 knows 0.10.0, 0.10.1, "
         "0.10.2, 0.11.0, 1.0, 1.1 for upgrade.from; stop all instances, then start them as post-2.0"
@@ -58,19 +58,19 @@ def test_where_no_bounce_leads_it_is_said_in_one_sentence():
 
 
 def test_one_bounce_can_be_forced_and_more_than_are_needed_cannot():
-    assert [str(bounce) for bounce in forced("1.1", "4.0", 1).bounces] == ["4.0"]
+    assert [str(bounce) for bounce in forced_upgrade_path("1.1", "4.0", 1).bounces] == ["4.0"]
     with pytest.raises(ValueError, match=r"from 2.4 to 4.0 one bounce is needed, not 2"):
-        forced("2.4", "4.0", 2)
+        forced_upgrade_path("2.4", "4.0", 2)
 
 
 def test_every_bounce_of_every_way_is_one_that_its_release_can_make():
     for from_ in RELEASES:
         for to in RELEASES:
             try:
-                found = upgrade(from_, to)
+                found = upgrade_path(from_, to)
             except ValueError:
                 assert "post-2.0" in (from_, to)
                 continue
             for bounce in found.bounces:
-                spoken_version(*bounce)  # raises where it is not known
+                initial_metadata_version(*bounce)  # raises where it is not known
             assert found.bounces[-1] == (known_release(to), None)

@@ -11,12 +11,12 @@ from apportion.errors import DecodeError
 from apportion.wire.batch import (
     BatchHeader,
     Record,
-    check_batch,
+    check_producer_batch,
     decode_batch,
     encode_batch,
     encode_records,
     read_header,
-    restamp,
+    set_base_offset,
     split_batches,
     stamp_append_time,
     stamp_create_time,
@@ -64,7 +64,7 @@ def test_the_header_says_everything_about_the_batch():
         compression=3,
         leader_epoch=8,
     )
-    header = check_batch(batch)
+    header = check_producer_batch(batch)
     assert header == BatchHeader(40, len(batch), 8, 2, crc32c(batch[21:]), 3, 1, 99, 99, 5, 6, 7, 2)
     assert (header.compression, header.timestamp_type, header.is_transactional, header.is_control) == (3, 0, False, False)
     assert header.last_offset == 41
@@ -119,8 +119,8 @@ def test_append_time_takes_the_place_of_every_time():
 
 def test_restamping_moves_the_batch_and_keeps_its_crc():
     batch = bytearray(encode_batch([(b"k", b"v", ())] * 3, timestamp_ms=1))
-    restamp(batch, 1 << 40, 77)
-    header = check_batch(batch)
+    set_base_offset(batch, 1 << 40, 77)
+    header = check_producer_batch(batch)
     assert (header.base_offset, header.leader_epoch) == (1 << 40, 77)
     assert [record.offset for record in decode_batch(batch)] == [(1 << 40) + i for i in range(3)]
 
@@ -143,24 +143,24 @@ def test_every_single_damaged_byte_is_noticed_but_offset_and_epoch():
         damaged = bytearray(batch)
         damaged[at] ^= 0xFF
         if at < 8 or 12 <= at < 16:
-            check_batch(damaged)
+            check_producer_batch(damaged)
         else:
             with pytest.raises(DecodeError):
-                check_batch(damaged)
+                check_producer_batch(damaged)
 
 
 @pytest.mark.parametrize("size", [0, 12, 60, 61, -1])
 def test_a_cut_batch_is_refused(size):
     batch = encode_batch([(b"key", b"value", ())], timestamp_ms=1)
     with pytest.raises(DecodeError):
-        check_batch(batch[:size])
+        check_producer_batch(batch[:size])
 
 
 def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may():
     batch = encode_records([Record(3, 0, b"k", b"v")], base_offset=0)
     assert decode_batch(batch) == [Record(3, 0, b"k", b"v")]
     with pytest.raises(DecodeError, match="1 records for 4 offsets"):
-        check_batch(batch)
+        check_producer_batch(batch)
 
 
 @pytest.mark.parametrize(

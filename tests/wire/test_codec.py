@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError, EncodeError
-from apportion.streams.metadata.client_side import AssignmentMetadata, MemberMetadata
+from apportion.streams.metadata.kip848 import Kip848AssignmentMetadata, Kip848MemberMetadata
 from apportion.streams.metadata.layouts import StreamsAssignment, StreamsSubscription
 from apportion.wire.codec import read, read_whole, write, write_parts
 from apportion.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -24,8 +24,8 @@ CLASSES = [
     *RECORDS,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    AssignmentMetadata,
-    MemberMetadata,
+    Kip848AssignmentMetadata,
+    Kip848MemberMetadata,
     StreamsAssignment,
     StreamsSubscription,
 ]

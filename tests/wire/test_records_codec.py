@@ -7,7 +7,11 @@ from apportion.errors import DecodeError
 from apportion.wire.records import consumer_serde
 from apportion.wire.records import groups as records
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from tests import profiles
 
 KINDS = [kind for kind in vars(records).values() if isinstance(kind, type) and hasattr(kind, "__type__")]
@@ -52,8 +56,8 @@ def test_a_committed_offset_that_knows_its_topic_id_needs_version_4():
 
 
 def test_a_current_assignment_stands_as_the_schema_says():
-    held = records.TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 5))
-    dated = records.TopicPartitions(topic_id=TOPIC_ID, partitions=(3,), assignment_epochs=(8,))
+    held = records.RecordTopicPartitions(topic_id=TOPIC_ID, partitions=(0, 5))
+    dated = records.RecordTopicPartitions(topic_id=TOPIC_ID, partitions=(3,), assignment_epochs=(8,))
     value = records.ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=9, previous_member_epoch=8, state=1, assigned_partitions=(held,), partitions_pending_revocation=(dated,)
     )
@@ -91,7 +95,7 @@ def test_blobs_come_back_as_they_went(cls, values_of):
 
 
 def test_a_subscription_leaves_out_what_its_version_has_not():
-    owned = (TopicPartition(topic="t", partitions=(1,)),)
+    owned = (ConsumerProtocolTopicPartition(topic="t", partitions=(1,)),)
     whole = ConsumerProtocolSubscription(topics=("t",), user_data=b"u", owned_partitions=owned, generation_id=4, rack_id="r")
     assert consumer_serde.encode(whole, 0) == b"\0\0" + b"\0\0\0\1\0\1t" + b"\0\0\0\1u"
     older = consumer_serde.decode(ConsumerProtocolSubscription, consumer_serde.encode(whole, 1))

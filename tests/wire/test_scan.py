@@ -28,7 +28,7 @@ def made(rows):
 def way(request):
     """Records are read in each of the two ways, however many there are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("apportion.wire.scan.FEW", 1_000 if request.param == "singly" else -1)
+        patch.setattr("apportion.wire.scan.MAX_SCANNED_ONE_BY_ONE", 1_000 if request.param == "singly" else -1)
         yield
 
 

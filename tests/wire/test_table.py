@@ -5,12 +5,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code, DecodeError
-from apportion.wire.frames import Frames
+from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from apportion.wire.messages.metadata import MetadataRequest, MetadataResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from apportion.wire.table import APIS, Incoming, decode_request, decode_response, encode_request, encode_response, versions
+from apportion.wire.table import (
+    APIS,
+    DecodedRequest,
+    api_versions_response,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 
 SPOKEN = {
     "Produce": (0, 0, 13),
@@ -68,7 +76,7 @@ def test_request_and_response_of_an_api_agree():
 def test_a_request_comes_back_with_its_header(api, version, client_id):
     body = api.request()
     frame = whole([encode_request(body, version, -7, client_id)])
-    assert decode_request(frame) == Incoming(api, version, -7, client_id or "", body)
+    assert decode_request(frame) == DecodedRequest(api, version, -7, client_id or "", body)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY)
@@ -86,8 +94,8 @@ def test_api_versions_from_the_future_is_answered_with_the_key_list():
     frame = bytearray(encode_request(ApiVersionsRequest(), 3, 5, "c")[4:])
     frame[3] = 99
     incoming = decode_request(bytes(frame))
-    assert incoming == Incoming(APIS[18], 99, 5, "", None)
-    answer = versions(Code.UNSUPPORTED_VERSION)
+    assert incoming == DecodedRequest(APIS[18], 99, 5, "", None)
+    answer = api_versions_response(Code.UNSUPPORTED_VERSION)
     assert decode_response(ApiVersionsRequest, 0, whole(encode_response(incoming.api, 0, 5, answer))) == (5, answer)
     assert answer.error_code == Code.UNSUPPORTED_VERSION == 35
     assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == sorted(SPOKEN.values())
@@ -137,7 +145,7 @@ def test_a_damaged_request_is_a_decode_error_or_a_request(case, data):
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     try:
-        assert isinstance(decode_request(bytes(frame)), Incoming)
+        assert isinstance(decode_request(bytes(frame)), DecodedRequest)
     except DecodeError as error:
         assert len(str(error)) > 10
 
@@ -145,7 +153,7 @@ def test_a_damaged_request_is_a_decode_error_or_a_request(case, data):
 @given(st.lists(st.binary(max_size=20), max_size=6), st.lists(st.integers(1, 9), min_size=1))
 def test_frames_come_out_whole_however_the_bytes_arrive(bodies, steps):
     stream = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
-    frames, out, position = Frames(20), [], 0
+    frames, out, position = FrameSplitter(20), [], 0
     while position < len(stream):
         step = steps[position % len(steps)]
         out += frames.feed(stream[position : position + step])
@@ -163,7 +171,7 @@ def test_frames_come_out_whole_however_the_bytes_arrive(bodies, steps):
     ],
 )
 def test_a_frame_that_cannot_be_is_refused_before_it_is_kept(head, sentence):
-    frames = Frames(20)
+    frames = FrameSplitter(20)
     assert frames.feed(b"\0\0\0\1x" + head[:2]) == [b"x"]
     with pytest.raises(DecodeError) as caught:
         frames.feed(head[2:])

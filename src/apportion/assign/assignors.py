@@ -31,11 +31,11 @@ def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vect
     return result
 
 
-def ranges(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
+def range_assignor(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
     """Kafka's ranges; who owns what now does not matter."""
     check_starts(starts, len(owner), "starts", "partitions")
     return range_assignment(starts, subscriptions)
 
 
-ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": ranges}
+ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": range_assignor}
 """In the order of Kafka's default for group.consumer.assignors: the first is used when no member asks for one."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from apportion.assign.subscriptions import Vector, check_starts
 
 
-class Claims(NamedTuple):
+class OwnershipClaims(NamedTuple):
     """Member m says to have `partitions[member_starts[m]:member_starts[m + 1]]` since `generations[m]`; -1 where it knows none."""
 
     member_starts: Vector
@@ -25,7 +25,7 @@ class Claims(NamedTuple):
         return np.repeat(np.arange(len(self.generations), dtype=np.int32), np.diff(self.member_starts))
 
 
-class Settled(NamedTuple):
+class ResolvedOwners(NamedTuple):
     """What the claims come to, for each partition.
 
     owner: who claims it in the highest generation; -1 where nobody does or several do. former: who claims it in the next one, where
@@ -33,11 +33,11 @@ class Settled(NamedTuple):
     """
 
     owner: Vector
-    former: Vector
+    former_owner: Vector
     is_claimed: NDArray[np.bool_]
 
 
-def settled(claims: Claims, partitions: int) -> Settled:
+def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
     """The claims to partitions 0..partitions-1, settled. A member may say the same twice.
 
     Raises ValueError for a claim to any other partition.
@@ -58,11 +58,11 @@ def settled(claims: Claims, partitions: int) -> Settled:
         partition, member = claimed[disputed], members[disputed]
         generation = claims.generations[member]
         order = np.lexsort((member, -generation.astype(np.int64), partition))
-        _settle(owner, former, np.stack((partition, generation, member))[:, order])
-    return Settled(owner, former, is_claimed)
+        _resolve_disputed(owner, former, np.stack((partition, generation, member))[:, order])
+    return ResolvedOwners(owner, former, is_claimed)
 
 
-def _settle(owner: Vector, former: Vector, disputed: NDArray[np.int32]) -> None:
+def _resolve_disputed(owner: Vector, former: Vector, disputed: NDArray[np.int32]) -> None:
     """Owner and former of disputed partitions. disputed: rows of partition, generation, member; highest generation first."""
     again = (np.diff(disputed[[0, 2]], prepend=-1) == 0).all(axis=0)
     partition, generation, member = disputed[:, ~again]

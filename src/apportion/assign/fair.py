@@ -5,10 +5,11 @@ holds exactly when no chain of hand-overs (a gives one of topic t to b, b one of
 with two partitions less or fewer still.
 
 `fair_counts` works on claims (one member that wants one topic) and on how many partitions each is granted; which ones they are
-does not matter here. A `Block` is a set of members and of topics that go to them alone. It tries to bring every load to its mean,
-rounded down or up. If it can, all are fair. If some surplus can reach no member with room, that cuts the block in two: members
-from which nothing can be passed on have at least the mean, all others at most, and no fair answer gives a topic of one part to a
-member of the other (docs/assignors.md says why). So each part is a block of its own, and n members are cut at most n - 1 times.
+does not matter here. A `FairBlock` is a set of members and of topics that go to them alone. It tries to bring every load to its
+mean, rounded down or up. If it can, all are fair. If some surplus can reach no member with room, that cuts the block in two:
+members from which nothing can be passed on have at least the mean, all others at most, and no fair answer gives a topic of one part
+to a member of the other (docs/assignors.md says why).
+So each part is a block of its own, and n members are cut at most n - 1 times.
 
 The chains start from what the members hold, and granting a claim more than it holds is one move. Chains of the least cost go
 first (successive shortest paths, which yield flows of least cost), so the moves in a level block are the fewest that any fair
@@ -17,11 +18,11 @@ answer has.
 
 import numpy as np
 
-from apportion.assign.flow import UNBOUNDED, UNREACHED, Arcs, Numbers, blocking_flow, cheapest_ways, on_cheapest_ways
+from apportion.assign.flow import UNBOUNDED, UNREACHED, Arcs, Int64Vector, blocking_flow, on_shortest_paths, shortest_distances
 from apportion.assign.subscriptions import Subscribers, Vector
 
 
-def fair_counts(sizes: Numbers, subscribers: Subscribers, held: Numbers) -> Numbers:
+def fair_counts(sizes: Int64Vector, subscribers: Subscribers, held: Int64Vector) -> Int64Vector:
     """How many partitions each claim is granted.
 
     sizes: partitions of each topic. held: partitions that each claim has now.
@@ -32,7 +33,7 @@ def fair_counts(sizes: Numbers, subscribers: Subscribers, held: Numbers) -> Numb
     unsettled = [claims] if len(claims) else []
     while unsettled:
         claims = unsettled.pop()
-        block = Block(topics[claims], subscribers.members[claims], held[claims], sizes)
+        block = FairBlock(topics[claims], subscribers.members[claims], held[claims], sizes)
         block.settle()
         if block.is_level:
             granted[claims] = block.granted
@@ -41,7 +42,7 @@ def fair_counts(sizes: Numbers, subscribers: Subscribers, held: Numbers) -> Numb
     return granted
 
 
-class Block:
+class FairBlock:
     """Members, the topics that go to them alone, and how far each is from its fair share of the block.
 
     The nodes are the topics, the members and the hub. `balance` is a topic's partitions without a member, a member's load above
@@ -49,17 +50,17 @@ class Block:
     smaller share passes one partition to the hub by taking the larger; the hub's balance says how many have it too many.
     """
 
-    def __init__(self, topics: Vector, members: Vector, held: Numbers, sizes: Numbers) -> None:
-        names, self.topic = compact(topics)
-        self.member = compact(members)[1]
+    def __init__(self, topics: Vector, members: Vector, held: Int64Vector, sizes: Int64Vector) -> None:
+        names, self.topic = compress_indices(topics)
+        self.member = compress_indices(members)[1]
         self.held = held
         self.granted = held.copy()
         sizes = sizes[names]
         loads = np.bincount(self.member, weights=held).astype(np.int64)
-        self.low = int(sizes.sum()) // len(loads)
-        self.larger = np.clip(loads - self.low, 0, 1)
+        self.smaller_share = int(sizes.sum()) // len(loads)
+        self.has_larger_share = np.clip(loads - self.smaller_share, 0, 1)
         waiting = sizes - np.bincount(self.topic, weights=held).astype(np.int64)
-        shares = self.low + self.larger
+        shares = self.smaller_share + self.has_larger_share
         self.balance = np.concatenate((waiting, loads - shares, [shares.sum() - sizes.sum()]))
         self.topics, self.hub = len(sizes), len(self.balance) - 1
         member, hub = self.topics + self.member, np.full(len(loads), self.hub)
@@ -77,11 +78,11 @@ class Block:
 
     def settle(self) -> None:
         """The block is level, or no chain leads from a surplus to room. Each round takes at least one off the surplus."""
-        self.pour()
-        while self.pass_on():
+        self.fill_least_loaded()
+        while self.augment():
             pass
 
-    def pour(self) -> None:
+    def fill_least_loaded(self) -> None:
         """No partition waits whose topic has a subscriber below `low`; each topic's went to the least loaded first.
 
         These are cheapest chains already: one move each. They are done first and at once because they spread a topic.
@@ -92,12 +93,12 @@ class Block:
         for topic in np.argsort(-per_subscriber, kind="stable")[: np.count_nonzero(waiting)]:
             claims = slice(bounds[topic], bounds[topic + 1])
             members = self.topics + self.member[claims]
-            poured = filled(-self.balance[members], int(self.balance[topic]))
+            poured = water_fill(-self.balance[members], int(self.balance[topic]))
             self.granted[claims] += poured
             self.balance[members] += poured
             self.balance[topic] -= poured.sum()
 
-    def pass_on(self) -> bool:
+    def augment(self) -> bool:
         """Surplus has gone down cheapest chains to members with room; False, and nothing has, when no chain is left."""
         below = self.granted < self.held
         above = self.granted > self.held
@@ -105,34 +106,34 @@ class Block:
             (
                 np.where(below, self.held - self.granted, UNBOUNDED),
                 np.where(above, self.granted - self.held, self.granted),
-                1 - self.larger,
-                self.larger,
+                1 - self.has_larger_share,
+                self.has_larger_share,
             )
         )[self.order]
-        cost = np.concatenate((~below * 1, above * -1, 0 * self.larger, 0 * self.larger))[self.order]
+        cost = np.concatenate((~below * 1, above * -1, 0 * self.has_larger_share, 0 * self.has_larger_share))[self.order]
         is_open = capacity > 0
-        self.reach = cheapest_ways(self.arcs, cost, is_open, self.balance < 0)
+        self.reach = shortest_distances(self.arcs, cost, is_open, self.balance < 0)
         if not ((self.balance > 0) & (self.reach < UNREACHED)).any():
             return False
-        chosen = np.flatnonzero(on_cheapest_ways(self.arcs, cost, is_open, self.reach))
+        chosen = np.flatnonzero(on_shortest_paths(self.arcs, cost, is_open, self.reach))
         arcs = Arcs(self.arcs.tail[chosen], self.arcs.head[chosen])
-        self._carry(self.order[chosen], blocking_flow(arcs, capacity[chosen], self.balance))
+        self._apply_flow(self.order[chosen], blocking_flow(arcs, capacity[chosen], self.balance))
         return True
 
-    def _carry(self, arcs: Numbers, amounts: Numbers) -> None:
+    def _apply_flow(self, arcs: Int64Vector, amounts: Int64Vector) -> None:
         """Each of these arcs, numbered as they were before they were sorted, has carried its amount."""
         carried = np.zeros(len(self.order), np.int64)
         carried[arcs] = amounts
-        claims, members = len(self.held), len(self.larger)
+        claims, members = len(self.held), len(self.has_larger_share)
         given, taken, raised, lowered = np.split(carried, np.cumsum((claims, claims, members)))
         self.granted += given - taken
-        self.larger += raised - lowered
+        self.has_larger_share += raised - lowered
         sorted_carried = carried[self.order]
         nodes = len(self.balance)
         self.balance -= np.bincount(self.arcs.tail, sorted_carried, nodes).astype(np.int64)
         self.balance += np.bincount(self.arcs.head, sorted_carried, nodes).astype(np.int64)
 
-    def parts(self) -> tuple[Numbers, Numbers]:
+    def parts(self) -> tuple[Int64Vector, Int64Vector]:
         """The claims of the two blocks that this one falls into: those from which nothing more can be passed on, and the others.
 
         Claims between them are in neither: they are granted nothing.
@@ -144,14 +145,14 @@ class Block:
         return parts
 
 
-def compact(names: Vector) -> tuple[Numbers, Numbers]:
+def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
     """The distinct names, ascending, and of each name its place among them."""
     present = np.zeros(int(names.max()) + 1, np.int64)
     present[names] = 1
     return np.flatnonzero(present), (np.cumsum(present) - 1)[names]
 
 
-def filled(room: Numbers, amount: int) -> Numbers:
+def water_fill(room: Int64Vector, amount: int) -> Int64Vector:
     """How much of `amount` each vessel takes when the one with the most room takes first; what no vessel has room for is left."""
     room = np.maximum(room, 0)
     if room.sum() <= amount:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+Int64Vector = NDArray[np.int64]
 
 UNREACHED = 1 << 60
 UNBOUNDED = 1 << 40
@@ -14,11 +14,11 @@ UNBOUNDED = 1 << 40
 class Arcs(NamedTuple):
     """Arc i leads from `tail[i]` to `head[i]`; the tails ascend and every node is one."""
 
-    tail: Numbers
-    head: Numbers
+    tail: Int64Vector
+    head: Int64Vector
 
 
-def cheapest_ways(arcs: Arcs, cost: Numbers, is_open: NDArray[np.bool_], has_room: NDArray[np.bool_]) -> Numbers:
+def shortest_distances(arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], has_room: NDArray[np.bool_]) -> Int64Vector:
     """Of each node, the length of its way over open arcs to a node with room; UNREACHED where there is none.
 
     A way is the shorter the less it costs, and at equal cost the fewer arcs it has: so the ways form no cycle.
@@ -37,14 +37,14 @@ def cheapest_ways(arcs: Arcs, cost: Numbers, is_open: NDArray[np.bool_], has_roo
     raise AssertionError("a cycle of negative cost")
 
 
-def on_cheapest_ways(arcs: Arcs, cost: Numbers, is_open: NDArray[np.bool_], reach: Numbers) -> NDArray[np.bool_]:
+def on_shortest_paths(arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], reach: Int64Vector) -> NDArray[np.bool_]:
     """True for each open arc that begins a cheapest way of its tail."""
     length = cost * (2 * len(reach)) + 1
     chosen: NDArray[np.bool_] = is_open & (reach[arcs.tail] < UNREACHED) & (reach[arcs.tail] - reach[arcs.head] == length)
     return chosen
 
 
-def blocking_flow(arcs: Arcs, capacity: Numbers, balance: Numbers) -> Numbers:
+def blocking_flow(arcs: Arcs, capacity: Int64Vector, balance: Int64Vector) -> Int64Vector:
     """What each arc carries so that no path with capacity is left from a node with surplus to one with room.
 
     balance: of each node, its surplus, or below 0 its room; what is sent exceeds neither. The arcs must form no cycle. Each step

@@ -3,7 +3,7 @@
 import numpy as np
 
 from apportion.assign.fair import fair_counts
-from apportion.assign.keep import free_above, sizes_of
+from apportion.assign.sticky_quota import free_above_quota, partition_counts
 from apportion.assign.subscriptions import Subscribers, Subscriptions, Vector, check_owner, check_starts, subscribers_of
 
 
@@ -16,17 +16,17 @@ def uniform_heterogeneous(owner: Vector, starts: Vector, subscriptions: Subscrip
     check_starts(starts, len(owner), "starts", "partitions")
     check_owner(owner, len(subscriptions[0]) - 1)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
-    place = claims_of(owner, starts, subscribers)
-    held = sizes_of(place, len(subscribers.members))
+    place = owner_pairs(owner, starts, subscribers)
+    held = partition_counts(place, len(subscribers.members))
     granted = fair_counts(np.diff(starts).astype(np.int64), subscribers, held)
-    free = free_above(granted, place, held)
+    free = free_above_quota(granted, place, held)
     wanted = np.diff(subscribers.topic_starts) > 0
     result = np.where(free, np.int32(-1), owner)
     result[free & np.repeat(wanted, np.diff(starts))] = np.repeat(subscribers.members, np.maximum(granted - held, 0))
     return result
 
 
-def claims_of(owner: Vector, starts: Vector, subscribers: Subscribers) -> Vector:
+def owner_pairs(owner: Vector, starts: Vector, subscribers: Subscribers) -> Vector:
     """Of each partition, the claim by which its owner holds it; -1 where nobody does, or one who does not want its topic."""
     claims = np.full(len(owner), -1, np.int32)
     topic_starts, members = subscribers

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from apportion.assign.range import range_assignment
 from apportion.assign.subscriptions import Subscribers, Subscriptions, Vector, subscribers_of
 
-Matches = NDArray[np.bool_]
+RackMatches = NDArray[np.bool_]
 """(partitions, racks): True where the partition has a replica in the rack."""
 
 
@@ -21,10 +21,10 @@ class Racks(NamedTuple):
     """Where everybody is. members: the rack of each member, -1 where it is unknown: such a member is near to everything."""
 
     members: Vector
-    replicas: Matches
+    replicas: RackMatches
 
 
-class Cut:
+class TopicShares:
     """How one topic, or several alike, are shared out: who of its subscribers has which partition number."""
 
     def __init__(self, subscribers: Vector, partitions: int) -> None:
@@ -55,13 +55,15 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     """Kafka's ranges, near their members where shares allow; the plain ones where no topic has a nearer and a farther choice."""
     plain = range_assignment(starts, subscriptions)
     subscribers = subscribers_of(subscriptions, len(starts) - 1)
-    chosen = [_has_a_choice(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)]
+    chosen = [_is_rack_aware(topic, starts, subscribers, racks) for topic in range(len(starts) - 1)]
     if not any(chosen):
         return plain
-    for topics in _alike(starts, subscribers):
+    for topics in _copartitioned_topics(starts, subscribers):
         theirs = subscribers.members[subscribers.topic_starts[topics[0]] : subscribers.topic_starts[topics[0] + 1]]
-        cut = Cut(theirs, int(starts[topics[0] + 1] - starts[topics[0]]))
-        near: Matches = np.asarray(np.stack([racks.replicas[starts[topic] : starts[topic + 1]] for topic in topics]).all(axis=0))
+        cut = TopicShares(theirs, int(starts[topics[0] + 1] - starts[topics[0]]))
+        near: RackMatches = np.asarray(
+            np.stack([racks.replicas[starts[topic] : starts[topic + 1]] for topic in topics]).all(axis=0)
+        )
         if len(topics) > 1 and (racks.members[theirs] >= 0).any():
             _match_by_partition(cut, near, racks.members)
         elif chosen[topics[0]]:
@@ -72,15 +74,15 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
     return plain
 
 
-def _has_a_choice(topic: int, starts: Vector, subscribers: Subscribers, racks: Racks) -> bool:
+def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: Racks) -> bool:
     """Some subscriber is near to some replica of the topic, and not every partition is in all of the topic's racks."""
     near = racks.replicas[starts[topic] : starts[topic + 1]]
     of_members = racks.members[subscribers.members[subscribers.topic_starts[topic] : subscribers.topic_starts[topic + 1]]]
-    anywhere: Matches = np.asarray(near.any(axis=0))
+    anywhere: RackMatches = np.asarray(near.any(axis=0))
     return bool(anywhere[of_members[of_members >= 0]].any() and (near != anywhere).any())
 
 
-def _alike(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
+def _copartitioned_topics(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
     """The topics that somebody wants, those with the same subscribers and size together."""
     groups: dict[tuple[int, bytes], list[int]] = {}
     for topic in range(len(starts) - 1):
@@ -90,7 +92,7 @@ def _alike(starts: Vector, subscribers: Subscribers) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def _match_by_member(cut: Cut, near: Matches, rack_of: Vector) -> None:
+def _match_by_member(cut: TopicShares, near: RackMatches, rack_of: Vector) -> None:
     """Member by member: each has taken the first free partitions near it, as many as it has room for."""
     for member in cut.subscribers.tolist():
         free = cut.owner < 0
@@ -99,7 +101,7 @@ def _match_by_member(cut: Cut, near: Matches, rack_of: Vector) -> None:
         cut.take(member, np.flatnonzero(free)[: cut.room(member)])
 
 
-def _match_by_partition(cut: Cut, near: Matches, rack_of: Vector) -> None:
+def _match_by_partition(cut: TopicShares, near: RackMatches, rack_of: Vector) -> None:
     """Partition by partition: each has gone to the first member near it that has room, if there is one."""
     waiting: dict[int, list[int]] = {}  # rack -> its members, the last of which is the next to take one
     for member in cut.subscribers[::-1].tolist():

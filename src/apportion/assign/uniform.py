@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.assign.keep import free_above, sizes_of
+from apportion.assign.sticky_quota import free_above_quota, partition_counts
 from apportion.assign.subscriptions import Vector, check_owner
 
 
@@ -16,13 +16,13 @@ def uniform_homogeneous(owner: Vector, members: int) -> Vector:
     check_owner(owner, members)
     if not members:
         return owner.copy()
-    sizes = sizes_of(owner, members)
+    sizes = partition_counts(owner, members)
     shares = equal_shares(len(owner), sizes)
-    newcomers = dealt(np.maximum(shares - sizes, 0))
+    newcomers = dealt_in_rounds(np.maximum(shares - sizes, 0))
     if len(newcomers) == len(owner):
         return newcomers  # nobody keeps anything
     result = owner.copy()
-    result[free_above(shares, owner, sizes)] = newcomers
+    result[free_above_quota(shares, owner, sizes)] = newcomers
     return result
 
 
@@ -34,7 +34,7 @@ def equal_shares(partitions: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]
     return shares
 
 
-def dealt(room: NDArray[np.int64]) -> Vector:
+def dealt_in_rounds(room: NDArray[np.int64]) -> Vector:
     """The members in the order in which they are dealt a partition: each once a round while it has room, `room[m]` times in all."""
     seats = np.flatnonzero(room).astype(np.int32)
     rounds = np.arange(room.max(initial=0))[:, None] < room[seats]

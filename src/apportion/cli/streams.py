@@ -14,8 +14,16 @@ from apportion.client.classic_groups import Position, described, listed, positio
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.streams.describe.group import Consumer, Copies, Portrait, Process, Shown, outline, portray
-from apportion.streams.describe.upgrade_blockers import find_holdup
+from apportion.streams.describe.group import (
+    DescribedConsumer,
+    DescribedProcess,
+    GroupDescription,
+    MemberDescription,
+    StandbyKind,
+    describe_group,
+    describe_without_metadata,
+)
+from apportion.streams.describe.upgrade_blockers import find_upgrade_blocker
 from apportion.streams.metadata.model import NO_VERSION, RUNNING, AssignmentInfo, AssignorError, SubscriptionInfo, TaskId
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup
@@ -30,7 +38,7 @@ OTHERS = {  # by the type of a group that is no classic one: what it is, and who
     "share": "a share group (KIP-932); kafka-share-groups.sh shows it",
     "streams": "a group of the streams protocol (KIP-1071), whose tasks the broker assigns; kafka-streams-groups.sh shows it",
 }
-LISTS = {Copies.STANDBY: "standby", Copies.WARMUP: "warmup", Copies.EITHER: "standby_or_warmup"}
+LISTS = {StandbyKind.STANDBY: "standby", StandbyKind.WARMUP: "warmup", StandbyKind.EITHER: "standby_or_warmup"}
 
 
 class NoStreamsGroup(Exception):
@@ -76,20 +84,20 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
     if group.protocol_type not in (PROTOCOL_TYPE, "") or (is_told and group.protocol_data != PROTOCOL):
         spoken = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
         raise NoStreamsGroup(f"{group_id!r} is no group of Kafka Streams ({spoken}); `apportion groups describe` shows it")
-    shown = [
-        Shown(
+    members = [
+        MemberDescription(
             each.member_id, each.client_id, each.client_host, each.group_instance_id, each.member_metadata, each.member_assignment
         )
         for each in group.members
     ]
-    portrait = portray(shown) if is_told else outline(shown)
+    description = describe_group(members) if is_told else describe_without_metadata(members)
     positions_by_partition: Mapping[TopicPartition, Position] = {}
     problem = None
     try:
-        positions_by_partition = positions(cluster, group_id, portrait.partitions)
+        positions_by_partition = positions(cluster, group_id, description.partitions)
     except (Refused, Disconnected) as error:
         problem = str(error)
-    return {**report(group, portrait, positions_by_partition), "lag_problem": problem}
+    return {**report(group, description, positions_by_partition), "lag_problem": problem}
 
 
 def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
@@ -100,35 +108,39 @@ def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
     return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
-def report(group: DescribedGroup, portrait: Portrait, positions_by_partition: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def report(
+    group: DescribedGroup, description: GroupDescription, positions_by_partition: Mapping[TopicPartition, Position]
+) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
-    said = {process.label: process.spoken for process in portrait.processes}
-    holdup = find_holdup({label: spoken for label, spoken in said.items() if spoken is not None})
-    holders = [process.name for process in portrait.processes if holdup is not None and process.label in holdup.holders]
+    said = {process.label: process.spoken for process in description.processes}
+    blocker = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
+    holders = [process.name for process in description.processes if blocker is not None and process.label in blocker.holders]
     metadata = None
-    if holdup is not None:
+    if blocker is not None:
         metadata = {
-            "used": holdup.used,
-            "understood": holdup.understood,
-            "possible": holdup.possible,
+            "used": blocker.used,
+            "understood": blocker.understood,
+            "possible": blocker.newest_understood,
             "held_back_by": holders,
-            "advice": list(holdup.advice),
+            "advice": list(blocker.advice),
         }
-    processes = [_process(each, portrait.copies, positions_by_partition) for each in portrait.processes]
+    processes = [_process(each, description.standby_kind, positions_by_partition) for each in description.processes]
     return {
         "group": group.group_id,
         "state": group.group_state,
         "told": group.group_state == STABLE,
         "metadata": metadata,
-        "next_rebalance_ms": portrait.next_rebalance_ms,
-        "copies": LISTS[portrait.copies],
-        "unowned": list(map(str, portrait.unowned)),
+        "next_rebalance_ms": description.next_rebalance_ms,
+        "copies": LISTS[description.standby_kind],
+        "unowned": list(map(str, description.unowned)),
         "lag": _sum(each["lag"] for each in processes) if processes else None,
         "processes": processes,
     }
 
 
-def _process(process: Process, copies: Copies, positions_by_partition: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def _process(
+    process: DescribedProcess, copies: StandbyKind, positions_by_partition: Mapping[TopicPartition, Position]
+) -> dict[str, Any]:
     spoken = process.spoken
     is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
     active = [
@@ -150,7 +162,7 @@ def _process(process: Process, copies: Copies, positions_by_partition: Mapping[T
     }
 
 
-def _consumer(consumer: Consumer) -> dict[str, Any]:
+def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
     shown, said, given = consumer.shown, consumer.said, consumer.given
     heard = given if isinstance(given, AssignmentInfo) else AssignmentInfo(used=0)
     return {
@@ -165,7 +177,7 @@ def _consumer(consumer: Consumer) -> dict[str, Any]:
         "next_rebalance_ms": heard.next_rebalance_ms,
         "active": list(map(str, consumer.active)),
         "copies": list(map(str, heard.standby)),
-        "unread": list(consumer.unread),
+        "unread": list(consumer.decode_errors),
     }
 
 
@@ -179,9 +191,9 @@ def _error(number: int) -> str | None:
     return None if number == AssignorError.NONE else known.get(number, str(number))
 
 
-def _at_join(process: Process, task: TaskId) -> dict[str, Any]:
+def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
     """What the process had of the task when it last joined."""
-    known = process.sums.get(task)
+    known = process.offset_sums.get(task)
     return {"ran_at_join": known == RUNNING, "offset_sum_at_join": None if known is None or known < 0 else known}
 
 

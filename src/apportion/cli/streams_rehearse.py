@@ -17,7 +17,7 @@ from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused, RehearsalResult, UpgradeStep, rehearse
-from apportion.streams.metadata.upgrades import Upgrade, upgrade
+from apportion.streams.metadata.upgrades import UpgradePath
 
 UNUSABLE = 2  # exit code where the arguments make no sense
 BROKEN = 1  # exit code where the upgrade does not go well
@@ -150,7 +150,7 @@ def _show(rehearsed: RehearsalResult) -> None:
         print_sentence(console, line)
 
 
-def describe_upgrade(upgrade: Upgrade) -> str:
+def describe_upgrade(upgrade: UpgradePath) -> str:
     """How many bounces, and why."""
     if len(upgrade.bounces) == 1:
         return f"one rolling bounce; {upgrade.why}."
@@ -182,7 +182,7 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 def verdict(rehearsed: RehearsalResult) -> list[str]:
     """What it came to, in sentences."""
     rehearsal = rehearsed.rehearsal
-    needed = upgrade(rehearsal.from_, rehearsal.to)
+    needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:
         lines.append(f"The law {rehearsed.broken.law} broke after {rehearsed.broken.at_ms / 1000:.1f} s: {rehearsed.broken.why}")
@@ -205,7 +205,7 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
     """The rehearsal as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
-    needed = upgrade(rehearsal.from_, rehearsal.to)
+    needed = upgrade_path(rehearsal.from_, rehearsal.to)
     return {
         "from": rehearsal.from_,
         "to": rehearsal.to,

@@ -1,11 +1,11 @@
-"""What a Streams group's leader asks of the cluster (`streams/questions.py`), answered."""
+"""What a Streams group's leader asks of the cluster (`streams/queries.py`), answered."""
 
 from collections.abc import Iterable
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
 from apportion.member.membership import Ask, Known, Told
-from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics
+from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicIdPartition, TopicPartition
 
@@ -16,16 +16,16 @@ BROKERS_DEFAULT = -1
 def answer(cluster: Cluster, group_id: str, ask: Ask) -> Known | Told:
     """The answer to an assignor's question. Raises Refused or Disconnected where the cluster cannot tell."""
     match ask.question:
-        case MakeTopics(topics):
+        case CreateInternalTopics(topics):
             _make(cluster, topics)
             seen = cluster.look_up(topic.name for topic in topics)
             if len(seen) < len(topics):
                 raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "internal topics do not show up yet")
             return Known(ask.request_id, seen)
-        case EndOffsets(places):
+        case ListEndOffsets(places):
             ends = cluster.list_offsets(_placed(cluster, places), LATEST)
             return Told(ask.request_id, {_named(place): offset for place, offset in ends.items()})
-        case CommittedOffsets(places):
+        case FetchCommittedOffsets(places):
             stored = cluster.committed(group_id, _placed(cluster, places))
             return Told(ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()})
     raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {ask.question!r}")

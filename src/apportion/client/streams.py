@@ -16,11 +16,11 @@ from apportion.errors import Refused
 from apportion.member.consumer.machine import View
 from apportion.member.membership import Assignment, Progress, ShutDown
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
-from apportion.streams.plain import topology_of
 from apportion.streams.topology import Topology
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicIdPartition, TopicPartition
 
 
@@ -69,10 +69,10 @@ class StreamsConsumer(Consumer):
             upgrade_from=streams["upgrade_from"],
             release=known_release(streams["release"]),
             assignor=streams["task_assignor"],
-            policy=Policy(
+            policy=AssignmentConfigs(
                 standbys=streams["num_standby_replicas"],
-                acceptable_lag=streams["acceptable_recovery_lag"],
-                max_warmups=streams["max_warmup_replicas"],
+                acceptable_recovery_lag=streams["acceptable_recovery_lag"],
+                max_warmup_replicas=streams["max_warmup_replicas"],
                 tags=tuple(streams["rack_aware_assignment_tags"]),
             ),
             probing_interval_ms=streams["probing_rebalance_interval_ms"],

@@ -24,7 +24,7 @@ ROWS, KEY_END, VALUE_END, KEY_NULLS, VALUE_NULLS, HEADERS, NAME_END, HEADER_VALU
 """What `tally` counts: rows, bytes and nulls so far."""
 
 
-def compiled(function: F) -> F:
+def compile_on_first_use(function: F) -> F:
     """`function` compiled on its first call, kept on disk where some cache directory can be written."""
     try:
         return cast(F, njit(cache=True, nogil=True)(function))
@@ -46,7 +46,7 @@ copy: Any = intrinsic(_memcpy)
 """`copy(target, at, source, start, size)`: `target[at:at + size] = source[start:start + size]`, unsigned and without a check."""
 
 
-@compiled
+@compile_on_first_use
 def varint(body: Any, at: Any, end: Any) -> Any:
     """The 32-bit number at `at` and the position behind it, or BAD."""
     if at >= end:
@@ -68,7 +68,7 @@ def varint(body: Any, at: Any, end: Any) -> Any:
     return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), at
 
 
-@compiled
+@compile_on_first_use
 def varlong(body: Any, at: Any, end: Any) -> Any:
     """The 64-bit number at `at` and the position behind it, or BAD."""
     if at < end and body[at] < 128:
@@ -86,13 +86,13 @@ def varlong(body: Any, at: Any, end: Any) -> Any:
     return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), at
 
 
-@compiled
+@compile_on_first_use
 def skip(at: Any, size: Any) -> Any:
     """The position behind a field of `size` bytes; a null takes none."""
     return at + np.uint64(size) if size > 0 else at
 
 
-@compiled
+@compile_on_first_use
 def after_headers(body: Any, at: Any, end: Any, count: Any) -> Any:
     """The position behind `count` headers, or one after `end` when they are malformed."""
     for _ in range(count):
@@ -106,7 +106,7 @@ def after_headers(body: Any, at: Any, end: Any, count: Any) -> Any:
     return at
 
 
-@compiled
+@compile_on_first_use
 def put(target: Any, ends: Any, bits: Any, row: Any, start: Any, body: Any, at: Any, size: Any) -> Any:
     """Row `row` of a binary column that starts at `start` holds `body[at:at + size]`, or null; where the next row starts."""
     length = np.uint64(max(size, 0))  # without a branch, or numba counts references to `target` in every row: four times slower
@@ -117,7 +117,7 @@ def put(target: Any, ends: Any, bits: Any, row: Any, start: Any, body: Any, at: 
     return start
 
 
-@compiled
+@compile_on_first_use
 def decode_records(body: Any, header: Any, longs: Any, ints: Any, bits: Any, keys: Any, values: Any, tally: Any) -> Any:
     """The records of `body` stand behind the rows that the columns have; False if one is malformed.
 
@@ -169,7 +169,7 @@ def decode_records(body: Any, header: Any, longs: Any, ints: Any, bits: Any, key
     return at == end
 
 
-@compiled
+@compile_on_first_use
 def decode_headers(body: Any, rows: Any, ints: Any, lists: Any, fields: Any, names: Any, values: Any, tally: Any) -> None:
     """The headers of these rows, which `decode_records` has checked, stand behind those that the columns have.
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from apportion.columns.rows import HEADER_TYPE, TIME_TYPE, Rows, Span
+from apportion.columns.row_buffer import HEADER_TYPE, TIME_TYPE, OffsetRange, RowBuffer
 from apportion.errors import DecodeError
 from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
-from apportion.wire.compression import Buffer, Room
+from apportion.wire.compression import Buffer, DecompressionBuffer
 
 SCHEMA = pa.schema(
     [
@@ -45,7 +45,7 @@ def to_arrow(
     Each may change once the next is asked for. rows_per_batch: at most so many rows come at once.
     headers are null for a record without any. DecodeError names the topic, the partition and the offset.
     """
-    reader = _Reader(topic, partition, Span(from_offset, before_offset), include_headers, rows_per_batch)
+    reader = _Reader(topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch)
     try:
         for buffer in (buffers,) if isinstance(buffers, bytes | bytearray | memoryview) else buffers:
             yield from reader.read(buffer)
@@ -60,13 +60,13 @@ class _Reader:
     offset: where the batch starts that is being read, for whoever must say what went wrong.
     """
 
-    def __init__(self, topic: str, partition: int, span: Span, include_headers: bool, most_rows: int) -> None:
+    def __init__(self, topic: str, partition: int, span: OffsetRange, include_headers: bool, most_rows: int) -> None:
         self.offset = span.start
         self._span = span
         self._include_headers = include_headers
         self._most_rows = most_rows
-        self._room = Room()
-        self._rows = Rows(most_rows, include_headers)
+        self._room = DecompressionBuffer()
+        self._rows = RowBuffer(most_rows, include_headers)
         self._topics = pa.repeat(pa.scalar(topic, pa.string()), most_rows)
         self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), most_rows)
 
@@ -90,7 +90,7 @@ class _Reader:
 
     def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows that waited; none wait afterwards, and there is room for `next_rows`."""
-        full, self._rows = self._rows, Rows(max(self._most_rows, next_rows), self._include_headers, like=self._rows)
+        full, self._rows = self._rows, RowBuffer(max(self._most_rows, next_rows), self._include_headers, like=self._rows)
         try:
             key, value, *numbers = full.arrays()
         except pa.ArrowInvalid:

@@ -23,7 +23,7 @@ from apportion.wire.records.groups import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 MAX_STRING_BYTES = 32767  # of a string in the key of a record
@@ -71,7 +71,7 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 
 def target_assignment(group_id: str, member_id: str, parts: Iterable[tuple[TopicId, tuple[int, ...]]]) -> CoordinatorRecord:
     """What a member shall have."""
-    topics = tuple(TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in parts)
+    topics = tuple(RecordTopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in parts)
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
     return CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 

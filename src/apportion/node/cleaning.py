@@ -12,7 +12,7 @@ from apportion.machine import Instant, Note
 from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
 from apportion.node.topics import OFFSETS_TOPIC
-from apportion.store.compact import Pause, cleaning, is_worth_cleaning
+from apportion.store.compact import CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.log import Log
 
@@ -32,7 +32,7 @@ class CleaningJob:
         self.partition = partition
         self.log: Log = partition.log
         self.before_bytes = self.log.size_bytes
-        self.steps: Iterator[Pause] = cleaning(self.log, partition.high_watermark, now.wall_ms - DELETE_RETENTION_MS)
+        self.steps: Iterator[CleanerPause] = clean_log(self.log, partition.high_watermark, now.wall_ms - DELETE_RETENTION_MS)
         self.mark = 0
 
     @property
@@ -63,7 +63,7 @@ class Cleaner:
         with suppress(DiskError):  # tried again at the next look
             if partition.log.has_leftovers:
                 partition.log.sweep()
-        if is_worth_cleaning(partition.log, partition.high_watermark):
+        if is_dirty_enough(partition.log, partition.high_watermark):
             self._waiting[partition] = None
             if self._job is None:
                 self._begin_at(now.mono_ms)
@@ -111,7 +111,7 @@ class Cleaner:
         notes, self._notes = self._notes, []
         return notes
 
-    def _after(self, pause: Pause | None, job: CleaningJob, now: Instant) -> None:
+    def _after(self, pause: CleanerPause | None, job: CleaningJob, now: Instant) -> None:
         """The step has ended with that pause; None: the cleaning has ended."""
         if pause is None:
             text = f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
@@ -119,7 +119,7 @@ class Cleaner:
             self.look_at(job.partition, now)  # it may have grown meanwhile
             return
         self._job = job
-        if pause is Pause.FOR_THE_DISK:
+        if pause is CleanerPause.FLUSH:
             job.mark = self._journal.wrote(job.partition)
         else:
             self._begin_at(now.mono_ms + PAUSE_MS)
@@ -129,7 +129,7 @@ class Cleaner:
         while self._waiting:
             partition = next(iter(self._waiting))
             del self._waiting[partition]
-            if is_worth_cleaning(partition.log, partition.high_watermark):
+            if is_dirty_enough(partition.log, partition.high_watermark):
                 return CleaningJob(partition, now)
         return None
 

@@ -23,8 +23,8 @@ from apportion.wire.batch import (
     stamp_append_time,
     stamp_create_time,
 )
-from apportion.wire.compression import GZIP, NONE, Swollen, decompress
-from apportion.wire.scan import Scan, scan_records
+from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
+from apportion.wire.scan import RecordColumns, scan_records
 
 MAX_RECORDS = 1_000_000
 MAX_BYTES = 1 << 25
@@ -64,7 +64,7 @@ class ValidationBudget:
         except DecodeError as error:
             is_alone = self.size_bytes == MAX_BYTES
             self.size_bytes = 0
-            if isinstance(error, Swollen):
+            if isinstance(error, DecompressionLimitExceeded):
                 raise BudgetExceeded(f"more than {most} bytes", is_alone=is_alone) from None
             raise Refused(Code.INVALID_RECORD, str(error)) from None
         self.records -= header.count
@@ -153,14 +153,14 @@ def _checks_records(rules: TopicRules) -> bool:
     return _needs_every_record(rules) or (not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS)
 
 
-def _scan(plain: bytes, header: BatchHeader) -> Scan:
+def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
     try:
         return scan_records(plain, header)
     except DecodeError as error:
         raise Refused(Code.INVALID_RECORD, str(error)) from None
 
 
-def _check_records(scan: Scan, rules: TopicRules, now_ms: int, allowance: ValidationBudget) -> None:
+def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, allowance: ValidationBudget) -> None:
     """Refuse a batch with records that have no key where they need one, or a timestamp out of bounds; name them."""
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:

@@ -41,8 +41,8 @@ from apportion.node.partitions import Partition, Partitions
 from apportion.node.refusals import error_response
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import OFFSETS_TOPIC, TopicService
-from apportion.store.catalog import Catalog
 from apportion.store.disk import Damaged, Disk, DiskError
+from apportion.store.metadata_log import MetadataLog
 from apportion.topics import IdPartition, Topic, Topics
 
 HANDLERS: dict[type, Handler] = {
@@ -79,7 +79,7 @@ class Node:
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
         writes, waits = FlushGate(), DelayedFetches()
-        catalog = Catalog.open(disk)
+        catalog = MetadataLog.open(disk)
         partitions = Partitions(disk, lambda topic: registry.rules_of(topic).layout, writes)
         registry = TopicService(catalog, settings, writes, partitions, waits)
         deadlines = Deadlines()

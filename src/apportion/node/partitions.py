@@ -10,7 +10,7 @@ from apportion.node.producers import ProducerStates
 from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log, LogSettings
 from apportion.topics import Topic, TopicId, Topics
-from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, restamp
+from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header, set_base_offset
 
 TOPICS = "topics"  # the directory of all logs
 PRODUCER_ID_AT = 43  # where a batch's header has it
@@ -47,7 +47,7 @@ class Partition:
         """The batch is at the end of the log, durable at `mark`; its base offset."""
         self.journal.begin_write(self)
         base_offset = self.log.next_offset
-        restamp(batch, base_offset, LEADER_EPOCH)
+        set_base_offset(batch, base_offset, LEADER_EPOCH)
         self.log.append(batch, last_offset=base_offset + header.last_offset_delta, max_timestamp_ms=header.max_timestamp_ms)
         self.producers.appended(header, base_offset, now_ms)
         self.mark = self.journal.wrote(self)
@@ -69,7 +69,7 @@ class Partition:
             )
         if offset > self.log.start_offset:
             self.journal.begin_write(self)
-            self.log.begin_at(offset)
+            self.log.raise_start_offset(offset)
             self.mark = self.journal.wrote(self)
         return self.log.start_offset
 
@@ -77,7 +77,7 @@ class Partition:
         """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing else takes no more batches."""
         self.journal.begin_write(self)
         if offset == self.log.next_offset:
-            self.log.close_segment()
+            self.log.roll_segment()
         self.delete_before(offset)
 
     def youngest(self) -> tuple[int, int] | None:

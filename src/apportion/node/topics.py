@@ -16,7 +16,7 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import UNSUPPORTED, check_settings
-from apportion.store.catalog import Catalog
+from apportion.store.metadata_log import MetadataLog
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -83,7 +83,7 @@ class TopicService:
     )
 
     def __init__(
-        self, catalog: Catalog, settings: BrokerSettings, journal: FlushGate, partitions: Partitions, waits: DelayedFetches
+        self, catalog: MetadataLog, settings: BrokerSettings, journal: FlushGate, partitions: Partitions, waits: DelayedFetches
     ) -> None:
         self._catalog = catalog
         self._settings = settings

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from apportion.errors import Code, DecodeError
 from apportion.machine import Caller, Ticket
 from apportion.node.settings import BrokerSettings
-from apportion.wire.frames import Frames, request_header
-from apportion.wire.table import Api, Incoming, decode_request, encode_response, versions
+from apportion.wire.frames import FrameSplitter, request_header
+from apportion.wire.table import Api, DecodedRequest, api_versions_response, decode_request, encode_response
 
 WITHOUT_RECORDS_BYTES = 16 << 20  # no request but Produce is larger: read, its small parts take many times their size
 PRODUCE = 0
@@ -24,7 +24,7 @@ class ResponseSlot:
 
     __slots__ = ("answer", "api", "correlation_id", "size_bytes", "version")
 
-    def __init__(self, incoming: Incoming, size_bytes: int) -> None:
+    def __init__(self, incoming: DecodedRequest, size_bytes: int) -> None:
         self.api: Api = incoming.api
         self.version = incoming.version
         self.correlation_id = incoming.correlation_id
@@ -75,7 +75,7 @@ class ServerConnection(asyncio.Protocol):
 
     def __init__(self, desk: RequestReceiver) -> None:
         self._desk = desk
-        self._frames = Frames(desk.settings.socket_request_max_bytes)
+        self._frames = FrameSplitter(desk.settings.socket_request_max_bytes)
         self._backlog: deque[bytes] = deque()  # whole frames that may not start yet
         self._slots: deque[ResponseSlot] = deque()  # requests without an answer on its way, oldest first
         self._tickets: dict[ResponseSlot, Ticket] = {}
@@ -195,7 +195,7 @@ class ServerConnection(asyncio.Protocol):
         self._inflight_bytes += slot.size_bytes
         if incoming.body is None:  # ApiVersions from the future is answered in the oldest version, which every client reads
             slot.version = 0
-            self.answer(slot, versions(Code.UNSUPPORTED_VERSION))
+            self.answer(slot, api_versions_response(Code.UNSUPPORTED_VERSION))
             return
         caller = self._caller
         if caller.client_id != incoming.client_id:

@@ -28,7 +28,7 @@ SYNCS_AT_ONCE = 8
 fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
-class _Open:
+class _OpenFile:
     """A file that a real disk has open."""
 
     __slots__ = ("fd", "map", "size_bytes")
@@ -51,7 +51,7 @@ class RealDisk:
     def __init__(self, root: str | Path, open_files: int = OPEN_FILES) -> None:
         self.root = os.fspath(root)
         self._limit = open_files
-        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._changes = 0
         self._changed: dict[str, int] = {}  # path -> the number of its last change
         self._synced: dict[str, int] = {}  # path -> the number of the last change that is durable
@@ -247,13 +247,13 @@ class RealDisk:
             self._changed.pop(path, None)
             self._synced.pop(path, None)
 
-    def _file(self, path: str, create: bool = False) -> _Open:
+    def _file(self, path: str, create: bool = False) -> _OpenFile:
         file = self._open.get(path)
         if file is not None:
             self._open.move_to_end(path)
             return file
         try:
-            file = _Open(os.open(self._place(path), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+            file = _OpenFile(os.open(self._place(path), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
         except OSError as error:
             raise DiskError("open", self._place(path), error) from error
         if len(self._open) >= self._limit:

@@ -15,7 +15,7 @@ from apportion.errors import DecodeError
 from apportion.store.disk import Buffer, Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
-from apportion.store.segment import CLEANED, EMPTY, LogSettings, Placed, Segment
+from apportion.store.segment import CLEANED, EMPTY, BatchPosition, LogSettings, Segment
 from apportion.wire.batch import HEADER_BYTES, read_header
 from apportion.wire.compression import decompress
 from apportion.wire.scan import scan_records
@@ -23,7 +23,7 @@ from apportion.wire.scan import scan_records
 __all__ = ["Log", "LogSettings"]
 
 BY_BASE_OFFSET = attrgetter("base_offset")
-LOOKED_INTO_BYTES, LOOKED_INTO_RECORDS = 1 << 25, 1_000_000
+MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000
 """A batch that holds more is not looked into: a megabyte can be made to hold records that no memory has room for."""
 
 
@@ -80,7 +80,7 @@ class Log:
         base_offset = int.from_bytes(batch[:8], "big", signed=True)
         assert base_offset == self.next_offset, f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
         segment = self._segments[-1] if self._segments else None
-        if segment is None or segment.is_full_for(len(batch), max_timestamp_ms):
+        if segment is None or segment.should_roll(len(batch), max_timestamp_ms):
             self._roll(batch, last_offset, max_timestamp_ms)
         else:
             segment.append(batch, last_offset, max_timestamp_ms)
@@ -111,7 +111,7 @@ class Log:
                     return None
                 if batch.last_offset < start_offset:
                     continue
-                times = _times(batch, segment.view(batch), start_offset)
+                times = _record_timestamps(batch, segment.view(batch), start_offset)
                 found = next((time for time in times if time[1] >= timestamp_ms), None)
                 if found is not None:
                     return found if found[0] < before_offset else None
@@ -131,7 +131,7 @@ class Log:
                 if batch.base_offset >= before_offset:
                     break
                 is_cut = batch.base_offset < start_offset
-                times = _times(batch, segment.view(batch), start_offset) if is_cut else [(0, batch.max_timestamp_ms)]
+                times = _record_timestamps(batch, segment.view(batch), start_offset) if is_cut else [(0, batch.max_timestamp_ms)]
                 largest_ms = max(largest_ms, *(time for _, time in times))
         return largest_ms
 
@@ -143,7 +143,7 @@ class Log:
 
     def unsynced_paths(self) -> tuple[str, ...]:
         """The files and directories to sync before what was done until now is durable; each is told once."""
-        self._seal_what_is_durable()
+        self._seal_durable_segments()
         paths = tuple(self._unsynced)
         self._unsynced.clear()
         return paths
@@ -152,14 +152,14 @@ class Log:
         """The segments in order; the last one takes more batches. To be looked at, never to be changed."""
         return tuple(self._segments)
 
-    def close_segment(self) -> None:
+    def roll_segment(self) -> None:
         """The last segment is empty, so that those before it can be deleted. After a DiskError nothing is lost."""
         if self._segments and self._segments[-1].size_bytes:
             following = self._next_segment()
             self._disk.resize(following.path, 0)
             self._segments.append(following)
 
-    def begin_at(self, offset: int) -> None:
+    def raise_start_offset(self, offset: int) -> None:
         """The log has no records below `offset`, which is up to `next_offset`. After a DiskError nothing has changed."""
         if offset > self.start_offset:
             self._disk.resize(self._start_path(offset), 0)
@@ -223,13 +223,13 @@ class Log:
         """The segments, from the first on, that take no more batches and end before `before_offset`."""
         return tuple(segment for segment in self._segments[:-1] if segment.next_offset <= before_offset)
 
-    def new_segment(self, base_offset: int) -> Segment:
+    def new_cleaned_segment(self, base_offset: int) -> Segment:
         """An empty segment for a cleaning to write. It is no part of the log, and gone after a start."""
         cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
         self._disk.delete(cleaned.path)
         return cleaned
 
-    def make_way(self, old: Sequence[Segment], cleaned: Segment) -> None:
+    def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Once `unsynced_paths` is durable, `cleaned` may take the place of `old`, the first segments."""
         cleaned.finish()
         old[0].unseal()
@@ -284,7 +284,7 @@ class Log:
     def _start_path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{START}"
 
-    def _seal_what_is_durable(self) -> None:
+    def _seal_durable_segments(self) -> None:
         """Every finished segment that the disk has synced is sealed; a disk that refuses leaves it to be checked at a start."""
         try:
             while self._unsealed and self._unsealed[0].seal_if_durable():
@@ -293,12 +293,12 @@ class Log:
             return
 
 
-def _times(batch: Placed, view: memoryview, from_offset: int) -> Iterable[tuple[int, int]]:
+def _record_timestamps(batch: BatchPosition, view: memoryview, from_offset: int) -> Iterable[tuple[int, int]]:
     """Offset and timestamp of every record of a batch from `from_offset` on; of the batch as one where it is not looked into."""
-    if batch.last_offset - batch.base_offset < LOOKED_INTO_RECORDS:
+    if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):
             header = read_header(view)
-            scan = scan_records(decompress(header.compression, view[HEADER_BYTES:], LOOKED_INTO_BYTES), header)
+            scan = scan_records(decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES), header)
             kept = scan.offsets >= from_offset
             times_ms = np.full(len(kept), header.max_timestamp_ms) if header.timestamp_type else scan.timestamps_ms
             return zip(scan.offsets[kept].tolist(), times_ms[kept].tolist(), strict=True)

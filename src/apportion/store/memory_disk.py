@@ -9,13 +9,13 @@ from apportion.store.disk import ROOT, Buffer, DiskError, parent_of
 class _Content:
     """A file in memory: what a reader sees, and what a crash would leave."""
 
-    __slots__ = ("changed_from", "durable", "room", "size_bytes", "synced")
+    __slots__ = ("dirty_from", "durable", "room", "size_bytes", "synced")
 
     def __init__(self, durable: bytes = b"") -> None:
         self.room = bytearray(durable)  # never resized, for views of it may be alive: replaced by a larger one
         self.size_bytes = len(durable)
         self.durable = bytearray(durable)
-        self.changed_from = self.size_bytes  # below this, `durable` is what a reader sees
+        self.dirty_from = self.size_bytes  # below this, `durable` is what a reader sees
         self.synced = False
 
     def write(self, at: int, data: Buffer) -> None:
@@ -23,7 +23,7 @@ class _Content:
         if end > self.size_bytes:
             self.resize(end)
         memoryview(self.room)[at:end] = data
-        self.changed_from, self.synced = min(self.changed_from, at), False
+        self.dirty_from, self.synced = min(self.dirty_from, at), False
 
     def resize(self, size_bytes: int) -> None:
         if size_bytes > len(self.room):
@@ -32,15 +32,15 @@ class _Content:
             self.room = room
         elif size_bytes > self.size_bytes:
             memoryview(self.room)[self.size_bytes : size_bytes] = bytes(size_bytes - self.size_bytes)
-        self.changed_from, self.synced = min(self.changed_from, size_bytes, self.size_bytes), False
+        self.dirty_from, self.synced = min(self.dirty_from, size_bytes, self.size_bytes), False
         self.size_bytes = size_bytes
 
     def sync(self) -> None:
-        self.durable[self.changed_from :] = memoryview(self.room)[self.changed_from : self.size_bytes]
-        self.changed_from, self.synced = self.size_bytes, True
+        self.durable[self.dirty_from :] = memoryview(self.room)[self.dirty_from : self.size_bytes]
+        self.dirty_from, self.synced = self.size_bytes, True
 
     def after_crash(self, tear_bytes: int) -> bytes:
-        torn = min(self.changed_from + tear_bytes, self.size_bytes)
+        torn = min(self.dirty_from + tear_bytes, self.size_bytes)
         return bytes(memoryview(self.room)[:torn]) + bytes(self.durable[torn:])
 
 
@@ -48,7 +48,7 @@ class MemoryDisk:
     """A disk in memory that knows what it would lose. `room_bytes`: what may still be appended before it is full; None: no end."""
 
     def __init__(self) -> None:
-        self.room_bytes: int | None = None
+        self.free_bytes: int | None = None
         self._names: dict[str, _Content | None] = {}  # None is a directory
         self._durable: dict[str, _Content | None] = {}
 
@@ -71,12 +71,12 @@ class MemoryDisk:
     def append(self, path: str, at: int, data: Buffer) -> None:
         """See Disk. A full disk takes what fits and then refuses."""
         content = self._file(path, create=True)
-        if self.room_bytes is not None:
-            if len(data) > self.room_bytes:
-                content.write(at, memoryview(data)[: self.room_bytes])
-                self.room_bytes = 0
+        if self.free_bytes is not None:
+            if len(data) > self.free_bytes:
+                content.write(at, memoryview(data)[: self.free_bytes])
+                self.free_bytes = 0
                 raise DiskError(f"append {len(data)} bytes to", path, OSError(ENOSPC, "no space left"))
-            self.room_bytes -= len(data)
+            self.free_bytes -= len(data)
         content.write(at, data)
 
     def resize(self, path: str, size_bytes: int) -> None:

@@ -18,7 +18,7 @@ from apportion.wire.batch import HEADER_BYTES, read_header
 START = ".start"
 
 
-class Recovered(NamedTuple):
+class RecoveredLog(NamedTuple):
     """The segments in order, whole. checked: those that were not sealed. cut_bytes: what was thrown away, zeros not counted.
 
     leftovers: files without anything that still counts; they stay until what says so is known to be durable.
@@ -32,13 +32,13 @@ class Recovered(NamedTuple):
     cut_bytes: int
 
 
-def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
+def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
     """The log in `directory`, ready to be appended to; no segments if there is none.
 
     Damaged: a sealed segment has another size than when it was sealed, or the one after it does not continue it.
     """
     names = disk.list_dir(directory)
-    found = Recovered([], [], [], _offsets(names, START), 0)
+    found = RecoveredLog([], [], [], _offsets(names, START), 0)
     for name in names:
         if name.endswith(CLEANED):  # it has not taken anybody's place
             disk.delete(f"{directory}/{name}")
@@ -52,9 +52,9 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
         elif before is not None and before.next_offset != base_offset:
             if before not in found.checked:
                 raise Damaged(f"{segment.path}: the log before it ends at offset {before.next_offset}; a file is missing")
-            found = found._replace(cut_bytes=found.cut_bytes + _discard(disk, segment))
+            found = found._replace(cut_bytes=found.cut_bytes + _delete_segment(disk, segment))
         elif not segment.adopt_seal():
-            found = found._replace(cut_bytes=found.cut_bytes + check(disk, segment))
+            found = found._replace(cut_bytes=found.cut_bytes + truncate_invalid_tail(disk, segment))
             found.segments.append(segment)
             found.checked.append(segment)
         elif disk.size(segment.path) != segment.size_bytes:
@@ -65,7 +65,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
     return found
 
 
-def check(disk: Disk, segment: Segment) -> int:
+def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
     """The segment holds every whole, right, ascending batch of its file up to the first bytes that are none; the file ends there.
 
     The number of bytes that were cut, without the zeros at the end.
@@ -97,7 +97,7 @@ def _offsets(names: Iterable[str], suffix: str) -> list[int]:
     return [int(number) for number in numbers if len(number) == 20 and number.isdecimal()]
 
 
-def _discard(disk: Disk, segment: Segment) -> int:
+def _delete_segment(disk: Disk, segment: Segment) -> int:
     """The file is gone; its bytes without the zeros at the end."""
     size = disk.size(segment.path)
     cut = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))

@@ -31,7 +31,7 @@ class LogSettings(NamedTuple):
     segment_ms: int = (1 << 63) - 1
 
 
-class Placed(NamedTuple):
+class BatchPosition(NamedTuple):
     """One batch: where it stands in its segment, and what its header says."""
 
     start: int
@@ -49,9 +49,9 @@ class Segment:
 
     __slots__ = (
         "_disk",
+        "_file_bytes",
         "_finished",
         "_index_or_none",
-        "_room_bytes",
         "_settings",
         "base_offset",
         "first_timestamp_ms",
@@ -67,7 +67,7 @@ class Segment:
         self._disk = disk
         self._settings = settings
         self._finished = False
-        self._room_bytes = 0  # the size of the file: zeros stand behind the batches
+        self._file_bytes = 0  # the size of the file: zeros stand behind the batches
         self._index_or_none: Index | None = GrowingIndex(settings.index_interval_bytes)
         self.path = f"{directory}/{base_offset:020d}{suffix}"
         self.seal_path = f"{directory}/{base_offset:020d}.sealed"
@@ -94,8 +94,8 @@ class Segment:
         """`batch` is the last one. After a DiskError everything is as it was."""
         end = self.size_bytes + len(batch)
         try:
-            if end > self._room_bytes:
-                self._grow(end)
+            if end > self._file_bytes:
+                self._preallocate(end)
             self._disk.append(self.path, self.size_bytes, batch)
         except DiskError:
             with suppress(DiskError):  # what half a write has left is also found and cut at the next start
@@ -110,21 +110,21 @@ class Segment:
         if not self.size_bytes:
             self.first_timestamp_ms = max_timestamp_ms
         self.size_bytes += batch_bytes
-        self._room_bytes = max(self._room_bytes, self.size_bytes)
+        self._file_bytes = max(self._file_bytes, self.size_bytes)
         self.next_offset = last_offset + 1
         self.max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
 
     def cut(self) -> None:
         """The file ends where the last batch does."""
         self._disk.resize(self.path, self.size_bytes)
-        self._room_bytes = self.size_bytes
+        self._file_bytes = self.size_bytes
 
     def finish(self) -> None:
         """The segment takes no more batches, and its file ends where the last one does."""
         self.cut()
         self._finished = True
 
-    def is_full_for(self, batch_bytes: int, timestamp_ms: int) -> bool:
+    def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
         """True when a batch of that size, whose largest timestamp this is, belongs into the next segment."""
         if self._finished or not self.size_bytes:
             return self._finished
@@ -141,21 +141,21 @@ class Segment:
         if before_offset >= self.next_offset and stop >= self.size_bytes:
             return self._disk.view(self.path, first.start, self.size_bytes)
         end = max(first.end, self.index.below(before_offset, stop))
-        for batch in self._walk(end):
+        for batch in self._scan(end):
             if batch.end > stop or batch.last_offset >= before_offset:
                 break
             end = batch.end
         return self._disk.view(self.path, first.start, end)
 
-    def batches(self, offset: int) -> Iterator[Placed]:
+    def batches(self, offset: int) -> Iterator[BatchPosition]:
         """Every batch from the one with `offset` on, or the next one if there is none."""
-        return (batch for batch in self._walk(self.index.at_offset(offset)) if batch.last_offset >= offset)
+        return (batch for batch in self._scan(self.index.at_offset(offset)) if batch.last_offset >= offset)
 
-    def batches_at_time(self, timestamp_ms: int) -> Iterator[Placed]:
+    def batches_at_time(self, timestamp_ms: int) -> Iterator[BatchPosition]:
         """Every batch that may hold a record of that time or later; all earlier ones are older."""
-        return (batch for batch in self._walk(self.index.at_time(timestamp_ms)) if batch.max_timestamp_ms >= timestamp_ms)
+        return (batch for batch in self._scan(self.index.at_time(timestamp_ms)) if batch.max_timestamp_ms >= timestamp_ms)
 
-    def view(self, batch: Placed) -> memoryview:
+    def view(self, batch: BatchPosition) -> memoryview:
         """The bytes of that batch."""
         return self._disk.view(self.path, batch.start, batch.end)
 
@@ -197,15 +197,15 @@ class Segment:
         self._index_or_none, self._finished = None, True
         return True
 
-    def _grow(self, end: int) -> None:
+    def _preallocate(self, end: int) -> None:
         """The file has room up to `end` and a step more, but not beyond a full segment for the sake of the step."""
         step = self._settings.growth_bytes
         if step:
             room = min(-(-end // step) * step, max(end, self._settings.segment_bytes))
             self._disk.resize(self.path, room)
-            self._room_bytes = room
+            self._file_bytes = room
 
-    def _walk(self, position: int) -> Iterator[Placed]:
+    def _scan(self, position: int) -> Iterator[BatchPosition]:
         view = self._disk.view(self.path, position, self.size_bytes) if position < self.size_bytes else EMPTY
         at = 0
         while at < len(view):
@@ -215,5 +215,5 @@ class Segment:
             end = at + PREFIX_BYTES + length
             if length <= HEAD.size - PREFIX_BYTES or end > len(view):
                 raise Damaged(f"{self.path}: no batch at byte {position + at}")
-            yield Placed(position + at, position + end, base, base + last_delta, max_timestamp_ms)
+            yield BatchPosition(position + at, position + end, base, base + last_delta, max_timestamp_ms)
             at = end

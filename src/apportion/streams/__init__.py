@@ -11,8 +11,8 @@ from apportion.exports import lazily
 
 if TYPE_CHECKING:
     from apportion.streams.metadata.model import TaskId
-    from apportion.streams.plain import topology_of
     from apportion.streams.topology import Topology, TopologyRefused
+    from apportion.streams.topology_parser import topology_of
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -20,7 +20,7 @@ else:
             "TaskId": "apportion.streams.metadata.model",
             "Topology": "apportion.streams.topology",
             "TopologyRefused": "apportion.streams.topology",
-            "topology_of": "apportion.streams.plain",
+            "topology_of": "apportion.streams.topology_parser",
         },
     )
 

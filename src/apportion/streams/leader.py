@@ -14,34 +14,34 @@ import numpy as np
 
 from apportion.errors import Refused, Unanswerable
 from apportion.streams.assignor.client_metadata import (
-    Consumer,
-    Numbers,
-    Process,
-    crew_of,
-    lags,
-    numbered,
-    processes_of,
-    sums_of,
+    ClientMetadata,
+    ConsumerMetadata,
+    TaskIndex,
+    build_client_states,
+    group_by_process,
+    index_tasks,
+    lags_behind,
     task_arrays,
+    task_offset_sums,
 )
-from apportion.streams.assignor.client_states import Crew, Longs, Policy, Shares, Tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, Longs, TaskAssignment, Tasks
 from apportion.streams.assignor.task_assignors import TASK_ASSIGNORS
-from apportion.streams.assignor.threads import Roles, Work, spread
+from apportion.streams.assignor.threads import ProcessTasks, ThreadTasks, assign_tasks_to_threads
 from apportion.streams.metadata.model import LATEST, AssignmentInfo, AssignorError, HostInfo, SubscriptionInfo
-from apportion.streams.metadata.probing import Ruling, Spoken, rule
-from apportion.streams.metadata.releases import Manners, Release
-from apportion.streams.questions import CommittedOffsets, EndOffsets, MakeTopics, Question
+from apportion.streams.metadata.probing import MetadataVersions, VersionDecision, decide_versions
+from apportion.streams.metadata.releases import Release, VersionNegotiation
+from apportion.streams.queries import ClusterQuery, CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 from apportion.topics import TopicPartition
 
-MOST = 2**63 - 1
+MAX_OFFSET_SUM = 2**63 - 1
 """The greatest offset sum that can be told."""
-BROKEN = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
+UNREADABLE_SUBSCRIPTION = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
 """What a member is told that said nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
+class LeaderSettings:
     """Who leads, and how. member: the leader's own id. release: what it speaks. assignor: a name in TASK_ASSIGNORS.
 
     probing_interval_ms: how long until the group looks again whether warm-ups have caught up.
@@ -51,80 +51,90 @@ class Lead:
     topology: Topology
     release: Release
     assignor: str = "highavailability"
-    policy: Policy = field(default_factory=Policy)
+    policy: AssignmentConfigs = field(default_factory=AssignmentConfigs)
     probing_interval_ms: int = 600_000
 
 
-class Share(NamedTuple):
+class ConsumerAssignment(NamedTuple):
     """What one consumer is given: partitions in order of topic and number, and what it is told of them."""
 
     partitions: tuple[TopicPartition, ...]
     info: AssignmentInfo
 
 
-class Plan(NamedTuple):
-    """What everybody is given, by member id. unfinished: see `Ruling`. notes: what a person should know, one sentence each."""
+class GroupAssignment(NamedTuple):
+    """What everybody is given, by member id. unfinished: see `VersionDecision`. notes: for people, one sentence each."""
 
-    shares: dict[str, Share]
+    shares: dict[str, ConsumerAssignment]
     unfinished: bool = False
     notes: tuple[str, ...] = ()
 
 
-def lead(mine: Lead, exist: Mapping[str, int], said: Mapping[str, Consumer], wall_ms: int) -> Generator[Question, Any, Plan]:
+def assign_as_leader(
+    mine: LeaderSettings, exist: Mapping[str, int], said: Mapping[str, ConsumerMetadata], wall_ms: int
+) -> Generator[ClusterQuery, Any, GroupAssignment]:
     """The plan of one rebalance. exist: the partitions of the topics that exist. said: what each consumer told, by member id.
 
     Who cannot be read, or reads other topics, gets nothing; what it holds is withheld from the others all the same. Refused
     where the versions of the members do not go together and the leader's release fails then.
     """
-    versions = {member: Spoken(info.used, info.supported) for member, (info, _, _) in said.items() if info is not None}
+    versions = {member: MetadataVersions(info.used, info.supported) for member, (info, _, _) in said.items() if info is not None}
     try:
-        ruling = rule(versions, mine.release)
+        ruling = decide_versions(versions, mine.release)
     except Refused as refused:
-        if mine.release.manners is not Manners.SHARES:
+        if mine.release.negotiation is not VersionNegotiation.SHARES:
             raise
         oldest = min((spoken.used for spoken in versions.values()), default=LATEST)
-        return _failed(said, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)
+        return _assign_nothing(said, oldest, AssignorError.ASSIGNMENT_ERROR, refused.why)
     for member, consumer in sorted(said.items()):
         if isinstance(consumer.info, SubscriptionInfo) and consumer.info.error == AssignorError.SHUTDOWN_REQUESTED:
             why = f"{member} asks all instances to shut down"
-            return _failed(said, ruling.spoken.used, AssignorError.SHUTDOWN_REQUESTED, why)
+            return _assign_nothing(said, ruling.spoken.used, AssignorError.SHUTDOWN_REQUESTED, why)
     try:
-        numbers = yield from _tasks(mine.topology, exist)
+        numbers = yield from _create_topics_and_index_tasks(mine.topology, exist)
     except MissingSources as missing:
-        return _failed(said, ruling.spoken.used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why)
+        return _assign_nothing(said, ruling.spoken.used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why)
     except TopologyRefused as refused:
-        return _failed(said, ruling.spoken.used, AssignorError.ASSIGNMENT_ERROR, refused.why)
-    present = {member: said[member] for member in versions if said[member].fits and member not in ruling.empty}
-    nothing = AssignmentInfo(ruling.spoken_to_future.used, ruling.spoken_to_future.supported)
-    empty = {member: Share((), nothing if member in versions else BROKEN) for member in said if member not in present}
+        return _assign_nothing(said, ruling.spoken.used, AssignorError.ASSIGNMENT_ERROR, refused.why)
+    present = {
+        member: said[member] for member in versions if said[member].subscribes_to_topology and member not in ruling.empty_members
+    }
+    nothing = AssignmentInfo(ruling.future_versions.used, ruling.future_versions.supported)
+    empty = {
+        member: ConsumerAssignment((), nothing if member in versions else UNREADABLE_SUBSCRIPTION)
+        for member in said
+        if member not in present
+    }
     if not present:
-        return Plan(empty)
-    end, notes = yield from _ends(numbers, mine.topology)
-    processes = processes_of(present)
+        return GroupAssignment(empty)
+    end, notes = yield from _end_offset_sums(numbers, mine.topology)
+    processes = group_by_process(present)
     tasks = task_arrays(numbers, np.zeros(len(numbers.tasks), np.int64) if end is None else end)
-    crew = crew_of(processes, present, numbers, tasks.end)
+    crew = build_client_states(processes, present, numbers, tasks.end)
     shares = TASK_ASSIGNORS["fallback" if end is None else mine.assignor](tasks, crew, mine.policy)
-    told = _told(_Group(processes, present, numbers, tasks, crew, _owners(said, present, numbers)), shares, ruling)
-    if shares.probes:
-        _probe(told, processes, mine, wall_ms)
-    return Plan(told | empty, ruling.unfinished, notes)
+    told = _assign_consumers(
+        _AssignmentInput(processes, present, numbers, tasks, crew, _current_owners(said, present, numbers)), shares, ruling
+    )
+    if shares.needs_probing_rebalance:
+        _schedule_probing_rebalance(told, processes, mine, wall_ms)
+    return GroupAssignment(told | empty, ruling.unfinished, notes)
 
 
-def _failed(said: Mapping[str, Consumer], used: int, error: AssignorError, why: str) -> Plan:
+def _assign_nothing(said: Mapping[str, ConsumerMetadata], used: int, error: AssignorError, why: str) -> GroupAssignment:
     """Everybody is given nothing, in a version that all can read; versions below 4 cannot say why."""
     used = max(1, min(used, LATEST))
     info = AssignmentInfo(used, used if used >= 3 else -1, error=error)
-    return Plan({member: Share((), info) for member in said}, notes=(f"nobody gets anything: {why}",))
+    return GroupAssignment({member: ConsumerAssignment((), info) for member in said}, notes=(f"nobody gets anything: {why}",))
 
 
-def _tasks(topology: Topology, exist: Mapping[str, int]) -> Generator[Question, Any, Numbers]:
+def _create_topics_and_index_tasks(topology: Topology, exist: Mapping[str, int]) -> Generator[ClusterQuery, Any, TaskIndex]:
     """The tasks, with their internal topics made. Refused as by `partition_counts`, or if a topic has other partitions."""
     counts = topology.partition_counts(exist)
     wanted = topology.internal_topics(counts)
     there: Mapping[str, int] = {}
     while any(topic.name not in there for topic in wanted):
         try:
-            there = yield MakeTopics(wanted)
+            there = yield CreateInternalTopics(wanted)
         except Unanswerable:
             continue  # until it is answered, or the coordinator has waited for its leader long enough
         except Refused as refused:
@@ -133,10 +143,10 @@ def _tasks(topology: Topology, exist: Mapping[str, int]) -> Generator[Question, 
         if there[topic.name] != topic.partitions:
             why = f"internal topic {topic.name} has {there[topic.name]} partitions and should have {topic.partitions}"
             raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
-    return numbered(topology.tasks(counts))
+    return index_tasks(topology.tasks(counts))
 
 
-def _ends(numbers: Numbers, topology: Topology) -> Generator[Question, Any, tuple[Longs | None, tuple[str, ...]]]:
+def _end_offset_sums(numbers: TaskIndex, topology: Topology) -> Generator[ClusterQuery, Any, tuple[Longs | None, tuple[str, ...]]]:
     """The sum of the ends of each task's changelogs; None, and a note, where the cluster does not tell.
 
     Of a source that serves as a changelog only what the group has committed counts: beyond that there is no state yet.
@@ -147,43 +157,45 @@ def _ends(numbers: Numbers, topology: Topology) -> Generator[Question, Any, tupl
     ends: dict[TopicPartition, int] = {}
     try:
         if own:
-            ends |= yield EndOffsets(own)
+            ends |= yield ListEndOffsets(own)
         if shared:
-            ends |= yield CommittedOffsets(shared)
+            ends |= yield FetchCommittedOffsets(shared)
     except (Unanswerable, Refused) as problem:
         return None, (f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",)
-    return np.array([min(MOST, sum(ends.get(place, 0) for place in task.changelogs)) for task in numbers.tasks], np.int64), ()
+    return np.array(
+        [min(MAX_OFFSET_SUM, sum(ends.get(place, 0) for place in task.changelogs)) for task in numbers.tasks], np.int64
+    ), ()
 
 
-class _Group(NamedTuple):
+class _AssignmentInput(NamedTuple):
     """All that is known before anybody is given anything."""
 
-    processes: Sequence[Process]
-    said: Mapping[str, Consumer]
-    numbers: Numbers
+    processes: Sequence[ClientMetadata]
+    said: Mapping[str, ConsumerMetadata]
+    numbers: TaskIndex
     tasks: Tasks
-    crew: Crew
+    crew: ClientStates
     owners: Mapping[int, str]
 
 
-def _told(group: _Group, shares: Shares, ruling: Ruling) -> dict[str, Share]:
+def _assign_consumers(group: _AssignmentInput, shares: TaskAssignment, ruling: VersionDecision) -> dict[str, ConsumerAssignment]:
     """What every consumer is told, without probing."""
-    active_hosts, standby_hosts = _hosts(group, shares)
+    active_hosts, standby_hosts = _partitions_by_host(group, shares)
     spoken = ruling.spoken
     template = AssignmentInfo(spoken.used, spoken.supported, active_hosts=active_hosts, standby_hosts=standby_hosts)
     told = {}
     for number, process in enumerate(group.processes):
-        roles = spread(process.consumers, _work(group, number, shares))
+        roles = assign_tasks_to_threads(process.consumers, _process_tasks(group, number, shares))
         for member in process.consumers:
-            told[member] = _share(group, roles[member], _Holder(member, number, group.owners), template)
+            told[member] = _consumer_assignment(group, roles[member], _AssignedConsumer(member, number, group.owners), template)
     return told
 
 
-SEVERAL = ""
+SEVERAL_OWNERS = ""
 """In place of a member id: more than one says to hold the task."""
 
 
-class _Holder(NamedTuple):
+class _AssignedConsumer(NamedTuple):
     """A consumer that is given something. owners: who holds each task that somebody holds, by number; or SEVERAL."""
 
     member: str
@@ -195,21 +207,23 @@ class _Holder(NamedTuple):
         return self.owners.get(task, self.member) != self.member
 
 
-def _owners(said: Mapping[str, Consumer], present: Mapping[str, Consumer], numbers: Numbers) -> dict[int, str]:
+def _current_owners(
+    said: Mapping[str, ConsumerMetadata], present: Mapping[str, ConsumerMetadata], numbers: TaskIndex
+) -> dict[int, str]:
     """Who holds each task that somebody holds, whether or not he can be given anything; SEVERAL if one of several can be."""
     owners: dict[int, str] = {}
     for member, consumer in sorted(said.items()):
         for place in consumer.owned:
-            task = numbers.of_partition.get(place)
+            task = numbers.index_of_partition.get(place)
             if task is None:
                 continue
             before = owners.setdefault(task, member)
             if before != member and (member in present or before in present):
-                owners[task] = SEVERAL
+                owners[task] = SEVERAL_OWNERS
     return owners
 
 
-def _work(group: _Group, number: int, shares: Shares) -> Work:
+def _process_tasks(group: _AssignmentInput, number: int, shares: TaskAssignment) -> ProcessTasks:
     """The tasks of one process, and what each of its consumers holds, and then has, with the least lag first."""
     active = np.flatnonzero(shares.active == number)
     stateful = group.tasks.stateful[active]
@@ -218,50 +232,52 @@ def _work(group: _Group, number: int, shares: Shares) -> Work:
     had: dict[str, list[int]] = {}
     held: dict[str, list[int]] = {}
     for task in active.tolist():
-        held.setdefault(group.owners.get(task, SEVERAL), []).append(task)
+        held.setdefault(group.owners.get(task, SEVERAL_OWNERS), []).append(task)
     for member in group.processes[number].consumers:
-        told, sums = sums_of(group.said[member], group.numbers)
+        told, sums = task_offset_sums(group.said[member], group.numbers)
         tasks = np.array(told, np.int64)
         tasks, sums = tasks[tasks >= 0], sums[tasks >= 0]
-        nearest = tasks[np.lexsort((tasks, lags(sums, group.tasks.end[tasks])))].tolist()
+        nearest = tasks[np.lexsort((tasks, lags_behind(sums, group.tasks.end[tasks])))].tolist()
         had[member] = list(dict.fromkeys([*held.get(member, ()), *nearest]))
-    return Work(active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), had)
+    return ProcessTasks(active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), had)
 
 
-def _share(group: _Group, roles: Roles, holder: _Holder, template: AssignmentInfo) -> Share:
+def _consumer_assignment(
+    group: _AssignmentInput, roles: ThreadTasks, holder: _AssignedConsumer, template: AssignmentInfo
+) -> ConsumerAssignment:
     """What one consumer gets. Of what it must wait for it keeps the state, as a standby, if it has it."""
     tasks = group.numbers.tasks
     withheld = [task for task in roles.active if holder.waits_for(task)]
     waits = dict.fromkeys(withheld)
     places = sorted([(place, tasks[task].id) for task in roles.active if task not in waits for place in tasks[task].sources])
-    kept = [task for task in withheld if group.tasks.stateful[task] and _is_standby(group.crew, holder.process, task)]
+    kept = [task for task in withheld if group.tasks.stateful[task] and _has_standby_state(group.crew, holder.process, task)]
     info = replace(
         template,
         active=tuple(id_ for _, id_ in places),
         standby={tasks[task].id: tasks[task].sources for task in sorted((*roles.standby, *kept))},
-        next_rebalance_ms=0 if any(_comes_soon(group, task) for task in withheld) else None,
+        next_rebalance_ms=0 if any(_may_be_released_soon(group, task) for task in withheld) else None,
     )
-    return Share(tuple(place for place, _ in places), info)
+    return ConsumerAssignment(tuple(place for place, _ in places), info)
 
 
-def _comes_soon(group: _Group, task: int) -> bool:
+def _may_be_released_soon(group: _AssignmentInput, task: int) -> bool:
     """Whether it is worth to join again at once: who is told of nothing comes when he has let go, and one that never does must not
     keep the others busy."""
     owner = group.owners[task]
-    return owner == SEVERAL or owner in group.said
+    return owner == SEVERAL_OWNERS or owner in group.said
 
 
-def _is_standby(crew: Crew, process: int, task: int) -> bool:
+def _has_standby_state(crew: ClientStates, process: int, task: int) -> bool:
     """Whether the process has some of the task's state, and not to run it."""
     start, stop = np.searchsorted(crew.process, (process, process + 1))
     row = start + int(np.searchsorted(crew.task[start:stop], task))
-    return bool(row < stop and crew.task[row] == task and not crew.prior[row])
+    return bool(row < stop and crew.task[row] == task and not crew.previously_active[row])
 
 
 Hosts = dict[HostInfo, tuple[TopicPartition, ...]]
 
 
-def _hosts(group: _Group, shares: Shares) -> tuple[Hosts, Hosts]:
+def _partitions_by_host(group: _AssignmentInput, shares: TaskAssignment) -> tuple[Hosts, Hosts]:
     """Which source partitions are active, and which standby, at each process that answers queries."""
     active: dict[HostInfo, list[TopicPartition]] = {process.host: [] for process in group.processes if process.host}
     standby: dict[HostInfo, list[TopicPartition]] = {host: [] for host in active}
@@ -278,10 +294,12 @@ def _in_order(hosts: Mapping[HostInfo, list[TopicPartition]]) -> Hosts:
     return {host: tuple(sorted(dict.fromkeys(places))) for host, places in sorted(hosts.items())}
 
 
-def _probe(told: dict[str, Share], processes: Sequence[Process], mine: Lead, wall_ms: int) -> None:
+def _schedule_probing_rebalance(
+    told: dict[str, ConsumerAssignment], processes: Sequence[ClientMetadata], mine: LeaderSettings, wall_ms: int
+) -> None:
     """One consumer of the leader's process looks again after a while, unless one of them rejoins at once anyway."""
     own = next((process.consumers for process in processes if mine.member in process.consumers), ())
     if own and all(told[member].info.next_rebalance_ms is None for member in own):
         first = told[own[0]]
-        at_ms = min(MOST - 1, wall_ms + mine.probing_interval_ms)
+        at_ms = min(MAX_OFFSET_SUM - 1, wall_ms + mine.probing_interval_ms)
         told[own[0]] = first._replace(info=replace(first.info, next_rebalance_ms=at_ms))

@@ -64,7 +64,7 @@ class Subtopology:
         return bool(self.changelogs)
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def source_topics(self) -> tuple[str, ...]:
         """All topics that its tasks read, in order of name."""
         return tuple(sorted((*self.sources, *(topic.name for topic in self.repartition_sources))))
 
@@ -85,16 +85,18 @@ class Topology:
 
     def __post_init__(self) -> None:
         _check(self.subtopologies)
-        known = dict.fromkeys(self.external, 1) | {name: 1 for name, topic in self._repartitioned().items() if topic.partitions}
-        self._follow(known, self._repartitioned())
+        known = dict.fromkeys(self.external_topics, 1) | {
+            name: 1 for name, topic in self._repartition_topics().items() if topic.partitions
+        }
+        self._follow(known, self._repartition_topics())
 
     @property
     def source_topics(self) -> tuple[str, ...]:
         """All topics that some task reads, in order of name: what a member subscribes to."""
-        return tuple(sorted({name for part in self.subtopologies.values() for name in part.reads}))
+        return tuple(sorted({name for part in self.subtopologies.values() for name in part.source_topics}))
 
     @property
-    def external(self) -> tuple[str, ...]:
+    def external_topics(self) -> tuple[str, ...]:
         """The topics of others that some task reads, in order of name: they have to be there."""
         return tuple(sorted(name for part in self.subtopologies.values() for name in part.sources))
 
@@ -104,21 +106,21 @@ class Topology:
         exist: the partitions of the topics that exist. MissingSources, or TopologyRefused where copartitioned topics differ or a
         repartition topic exists with another count. A repartition topic has as many as the largest source of its writers.
         """
-        missing = tuple(name for name in self.external if name not in exist)
+        missing = tuple(name for name in self.external_topics if name not in exist)
         if missing:
             raise MissingSources(missing)
-        internal = self._repartitioned()
-        counts = {name: exist[name] for name in self.external}
+        internal = self._repartition_topics()
+        counts = {name: exist[name] for name in self.external_topics}
         counts |= {name: topic.partitions for name, topic in internal.items() if topic.partitions}
         self._follow(counts, internal)
-        self._copartition(counts, internal)
+        self._align_copartitioned(counts, internal)
         for name in internal:
             if exist.get(name, counts[name]) != counts[name]:
                 why = f"repartition topic {name} has {exist[name]} partitions and should have {counts[name]}"
                 raise TopologyRefused(f"{why}: reset the application, or give its topics the partitions they had")
         return dict(sorted(counts.items()))
 
-    def _repartitioned(self) -> dict[str, InternalTopic]:
+    def _repartition_topics(self) -> dict[str, InternalTopic]:
         return {topic.name: topic for part in self.subtopologies.values() for topic in part.repartition_sources}
 
     def _follow(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
@@ -129,16 +131,16 @@ class Topology:
                 writers[sink].append(part)
         open_ = [name for name in sorted(internal) if name not in counts]
         while open_:
-            known = [name for name in open_ if any(topic in counts for part in writers[name] for topic in part.reads)]
+            known = [name for name in open_ if any(topic in counts for part in writers[name] for topic in part.source_topics)]
             if not known:
                 raise TopologyRefused(
                     f"how many partitions {', '.join(open_)} should have follows from nothing: say so, or who writes it"
                 )
             for name in known:
-                counts[name] = max(counts[topic] for part in writers[name] for topic in part.reads if topic in counts)
+                counts[name] = max(counts[topic] for part in writers[name] for topic in part.source_topics if topic in counts)
             open_ = [name for name in open_ if name not in counts]
 
-    def _copartition(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
+    def _align_copartitioned(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
         """Topics that are read together are cut alike: repartition topics whose count is free follow the others."""
         for part in self.subtopologies.values():
             for group in part.copartition:
@@ -156,7 +158,7 @@ class Topology:
             for topic in part.repartition_sources:
                 made[topic.name] = InternalTopic(topic.name, counts[topic.name], topic.configs or REPARTITION_CONFIGS)
             for topic in part.changelogs:
-                if topic.name not in part.reads:
+                if topic.name not in part.source_topics:
                     made[topic.name] = InternalTopic(topic.name, _tasks(part, counts), topic.configs or CHANGELOG_CONFIGS)
         return tuple(made[name] for name in sorted(made))
 
@@ -167,7 +169,7 @@ class Topology:
 
 def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iterator[Task]:
     most = _tasks(part, counts)
-    sources = [(name, counts[name]) for name in part.reads]
+    sources = [(name, counts[name]) for name in part.source_topics]
     logs = [(topic.name, counts.get(topic.name, most)) for topic in part.changelogs]
     for partition in range(most):
         read = [TopicPartition(name, partition) for name, size in sources if partition < size]
@@ -176,7 +178,7 @@ def _tasks_of(number: int, part: Subtopology, counts: Mapping[str, int]) -> Iter
 
 
 def _tasks(part: Subtopology, counts: Mapping[str, int]) -> int:
-    return max((counts[name] for name in part.reads), default=0)
+    return max((counts[name] for name in part.source_topics), default=0)
 
 
 def _check(parts: Mapping[int, Subtopology]) -> None:
@@ -187,7 +189,7 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
     logged_by: dict[str, int] = {}
     for number, part in parts.items():
         _check_part(number, part)
-        for name in part.reads:
+        for name in part.source_topics:
             if (before := read_by.get(name)) is not None:
                 whom = f"by subtopology {number} twice" if before == number else f"by subtopologies {before} and {number}"
                 raise TopologyRefused(f"topic {name} is read {whom}: once is enough, and who reads the same is one subtopology")
@@ -213,7 +215,7 @@ def _check_part(number: object, part: Subtopology) -> None:
     for name in (*part.sources, *part.repartition_sinks, *(topic.name for topic in internal)):
         if not is_topic_name(name):
             raise TopologyRefused(f"subtopology {number} names {name!r}, which cannot be a topic")
-    if not part.reads:
+    if not part.source_topics:
         raise TopologyRefused(f"subtopology {number} reads no topic")
     for topic in internal:
         if type(topic.partitions) is not int or not 0 <= topic.partitions < 2**31:
@@ -221,7 +223,7 @@ def _check_part(number: object, part: Subtopology) -> None:
         if not all(isinstance(text, str) for pair in topic.configs for text in pair):
             raise TopologyRefused(f"configs of {topic.name} must be texts, not {dict(topic.configs)!r}")
     for group in part.copartition:
-        strange = [name for name in group if name not in part.reads]
+        strange = [name for name in group if name not in part.source_topics]
         if strange or not group:
             named = strange[0] if strange else "no topics"
             raise TopologyRefused(f"subtopology {number} copartitions {named}, which it does not read")

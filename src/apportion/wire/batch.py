@@ -68,7 +68,7 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & 32)
 
 
-class Contradiction(DecodeError):
+class InconsistentBatch(DecodeError):
     """The bytes are as they were sent, but the header's numbers do not fit each other."""
 
 
@@ -95,15 +95,15 @@ def read_header(view: Buffer) -> BatchHeader:
     if crc32c(memoryview(view)[CHECKED_FROM:]) != header.crc:
         raise DecodeError(f"the record batch at offset {header.base_offset} has a wrong CRC")
     if header.compression > 4 or header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
-        raise Contradiction(f"the record batch at offset {header.base_offset} contradicts itself")
+        raise InconsistentBatch(f"the record batch at offset {header.base_offset} contradicts itself")
     return header
 
 
-def check_batch(view: Buffer) -> BatchHeader:
+def check_producer_batch(view: Buffer) -> BatchHeader:
     """The header of `view`, one batch as a producer must send it: `read_header`, and no offset without its record."""
     header = read_header(view)
     if header.count != header.last_offset_delta + 1:
-        raise Contradiction(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
+        raise InconsistentBatch(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
     return header
 
 
@@ -120,7 +120,7 @@ def split_batches(view: Buffer) -> Iterator[memoryview]:
         rest = rest[size:]
 
 
-def restamp(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
     """The batch starts at `base_offset` and bears `leader_epoch`; the CRC covers neither and stays right."""
     batch[0:8] = base_offset.to_bytes(8, "big", signed=True)
     batch[12:16] = leader_epoch.to_bytes(4, "big", signed=True)
@@ -132,12 +132,12 @@ def stamp_append_time(batch: bytearray, append_ms: int) -> BatchHeader:
     The timestamp type, the largest timestamp and the CRC change. The first timestamp and the records stay as the producer wrote
     them: a reader of this timestamp type looks at neither.
     """
-    return _stamped(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes | APPEND_TIME, append_ms)
+    return _with_attributes(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes | APPEND_TIME, append_ms)
 
 
 def stamp_create_time(batch: bytearray, max_timestamp_ms: int) -> BatchHeader:
     """Let every record of `batch` bear the time that its producer wrote, the largest of which is given; return the new header."""
-    return _stamped(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes & ~APPEND_TIME, max_timestamp_ms)
+    return _with_attributes(batch, BatchHeader(*HEADER.unpack_from(batch)).attributes & ~APPEND_TIME, max_timestamp_ms)
 
 
 def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
@@ -145,11 +145,11 @@ def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
     body = compress(codec, plain)
     size = HEADER_BYTES - PREFIX_BYTES + len(body)
     batch = bytearray(HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body)
-    _stamped(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
+    _with_attributes(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
     return batch
 
 
-def _stamped(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:
+def _with_attributes(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:
     """The header of `batch`, in which these two have changed, and the CRC with them."""
     base_offset, size, leader_epoch, magic, _, *checked = HEADER.unpack_from(batch)
     checked[0], checked[3] = attributes, max_timestamp_ms
@@ -225,27 +225,27 @@ def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
 
 def _encode_record(out: bytearray, record: Record, offset_delta: int, time_delta: int) -> None:
     body = bytearray(1)
-    _put(body, time_delta)
-    _put(body, offset_delta)
-    _put_octets(body, record.key)
-    _put_octets(body, record.value)
-    _put(body, len(record.headers))
+    _append_varint(body, time_delta)
+    _append_varint(body, offset_delta)
+    _append_bytes(body, record.key)
+    _append_bytes(body, record.value)
+    _append_varint(body, len(record.headers))
     for name, value in record.headers:
-        _put_octets(body, name.encode())
-        _put_octets(body, value)
-    _put(out, len(body))
+        _append_bytes(body, name.encode())
+        _append_bytes(body, value)
+    _append_varint(out, len(body))
     out += body
 
 
-def _put_octets(out: bytearray, octets: bytes | None) -> None:
+def _append_bytes(out: bytearray, octets: bytes | None) -> None:
     if octets is None:
         out.append(1)  # the length -1
     else:
-        _put(out, len(octets))
+        _append_varint(out, len(octets))
         out += octets
 
 
-def _put(out: bytearray, number: int) -> None:
+def _append_varint(out: bytearray, number: int) -> None:
     zigzag = number << 1 if number >= 0 else ~(number << 1)
     while zigzag > 127:
         out.append(zigzag & 127 | 128)
@@ -263,7 +263,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
     timestamp_ms, last, at = header.max_timestamp_ms, -1, 0
     records = []
     for _ in range(header.count):
-        size, at = number_at(plain, at)
+        size, at = read_varint(plain, at)
         end = at + size
         if size < 0 or end > len(plain):
             raise IndexError
@@ -271,7 +271,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         if (byte := plain[at]) < 128:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         else:
-            delta, at = number_at(plain, at, 64)
+            delta, at = read_varint(plain, at, 64)
         if not is_stamped:
             timestamp_ms = base_ms + delta
             if not -(1 << 63) <= timestamp_ms < 1 << 63:
@@ -279,15 +279,15 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         if (byte := plain[at]) < 128:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         else:
-            delta, at = number_at(plain, at)
+            delta, at = read_varint(plain, at)
         if not last < delta <= header.last_offset_delta:
             raise DecodeError("offsets that do not ascend within the batch")
         last = delta
-        key, at = _octets(plain, at)
-        value, at = _octets(plain, at)
+        key, at = _read_bytes(plain, at)
+        value, at = _read_bytes(plain, at)
         headers: Headers = ()
         if plain[at]:
-            headers, at = _headers(plain, at)
+            headers, at = _read_headers(plain, at)
         else:
             at += 1
         if at != end:
@@ -296,26 +296,26 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
     return records, at
 
 
-def _headers(plain: bytes, at: int) -> tuple[Headers, int]:
-    count, at = number_at(plain, at)
+def _read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
+    count, at = read_varint(plain, at)
     if count < 0:
         raise DecodeError(f"a record with {count} headers")
     headers = []
     for _ in range(count):
-        name, at = _octets(plain, at)
-        value, at = _octets(plain, at)
+        name, at = _read_bytes(plain, at)
+        value, at = _read_bytes(plain, at)
         if name is None:
             raise DecodeError("a header without a name")
         headers.append((name.decode(), value))
     return tuple(headers), at
 
 
-def _octets(plain: bytes, at: int) -> tuple[bytes | None, int]:
+def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
     byte = plain[at]
     if byte < 128:
         size, at = byte >> 1 ^ -(byte & 1), at + 1
     else:
-        size, at = number_at(plain, at)
+        size, at = read_varint(plain, at)
     if size < 0:
         if size != -1:
             raise DecodeError(f"a field of {size} bytes")
@@ -323,7 +323,7 @@ def _octets(plain: bytes, at: int) -> tuple[bytes | None, int]:
     return plain[at : at + size], at + size
 
 
-def number_at(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
     """Return the zigzag varint that begins at `at`, and where it ends. IndexError beyond the end, DecodeError for too many bits."""
     byte = plain[at]
     if byte < 128:

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from apportion.errors import DecodeError, EncodeError
+from apportion.wire.codec_builder import Malformed, field_at
 from apportion.wire.reading import reader_of
-from apportion.wire.source import Malformed, field_at
 from apportion.wire.writing import writer_of
 
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
 Part = bytes | memoryview
 
-JOINED_BELOW = 4096
+JOIN_BELOW_BYTES = 4096
 """Parts at least as long are handed on as they are; shorter ones are cheaper to copy than to send one by one."""
 
 _READERS: dict[tuple[Any, int], tuple[Callable[[Any, int, int], tuple[Any, int]], tuple[str, ...]]] = {}
@@ -28,11 +28,11 @@ def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T
 
     Strings are copied; bytes and records are views of `buffer`. DecodeError names the message and the field that is wrong.
     """
-    made = _READERS.get((cls, version)) or _made(_READERS, reader_of, cls, version, DecodeError)
+    made = _READERS.get((cls, version)) or _generate(_READERS, reader_of, cls, version, DecodeError)
     try:
         return made[0](buffer, offset, len(buffer))
     except (IndexError, struct.error, UnicodeDecodeError, Malformed) as error:
-        raise DecodeError(_sentence(cls, version, error, made)) from None
+        raise DecodeError(_error_text(cls, version, error, made)) from None
 
 
 def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T:
@@ -54,25 +54,25 @@ def write_parts(value: Any, version: int) -> list[Part]:
     """The same bytes in pieces, with long ones such as records as they are, uncopied."""
     parts: list[Part] = []
     write_onto(parts, value, version)
-    return joined(parts)
+    return join_short_parts(parts)
 
 
 def write_onto(parts: list[Part], value: Any, version: int) -> None:
     """The pieces of `value`, most of them tiny, are at the end of `parts`."""
     cls = value.__class__
-    made = _WRITERS.get((cls, version)) or _made(_WRITERS, writer_of, cls, version, EncodeError)
+    made = _WRITERS.get((cls, version)) or _generate(_WRITERS, writer_of, cls, version, EncodeError)
     try:
         made[0](value, parts.append)
     except (AttributeError, TypeError, ValueError, struct.error, Malformed) as error:
-        raise EncodeError(_sentence(cls, version, error, made)) from error
+        raise EncodeError(_error_text(cls, version, error, made)) from error
 
 
-def joined(parts: list[Part]) -> list[Part]:
+def join_short_parts(parts: list[Part]) -> list[Part]:
     """The same bytes with neighbouring short parts made one."""
     out: list[Part] = []
     short: list[Part] = []
     for part in parts:
-        if len(part) < JOINED_BELOW:
+        if len(part) < JOIN_BELOW_BYTES:
             short.append(part)
             continue
         if short:
@@ -84,7 +84,7 @@ def joined(parts: list[Part]) -> list[Part]:
     return out
 
 
-def _made(cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[Exception]) -> Any:
+def _generate(cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[Exception]) -> Any:
     """The generated function for `cls` in that version, kept from now on."""
     if version not in cls.__versions__:
         raise error(f"{cls.__name__} has no version {version}")
@@ -92,7 +92,7 @@ def _made(cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[
     return made
 
 
-def _sentence(cls: Any, version: int, error: Exception, made: tuple[Any, tuple[str, ...]]) -> str:
+def _error_text(cls: Any, version: int, error: Exception, made: tuple[Any, tuple[str, ...]]) -> str:
     field = field_at(error.__traceback__, *made)
     if isinstance(error, UnicodeDecodeError):
         what = f"it is not {error.encoding.upper()}"

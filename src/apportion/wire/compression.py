@@ -26,7 +26,7 @@ ZSTD_MAGIC = 0xFD2FB528
 ZSTD_BLOCK_BYTES = 128 << 10
 
 
-class Swollen(DecodeError):
+class DecompressionLimitExceeded(DecodeError):
     """Compressed data that says, or shows, that it holds more bytes than were allowed."""
 
 
@@ -39,14 +39,14 @@ def compress(codec: int, data: Buffer) -> bytes:
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:
     """The bytes that `data` holds; DecodeError when it is malformed, Swollen when it holds more than `limit` bytes."""
-    return bytes(Room().decompress(codec, data, limit))
+    return bytes(DecompressionBuffer().decompress(codec, data, limit))
 
 
-class Room:
+class DecompressionBuffer:
     """A buffer that grows to the largest batch it has seen and is used again for the next one."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._bytes = bytearray()
 
     def decompress(self, codec: int, data: Buffer, limit: int) -> memoryview:
         """The bytes that `data` holds, valid until the next call; DecodeError as in `decompress`."""
@@ -61,13 +61,13 @@ class Room:
         try:
             wanted = _BOUND[codec](view)
             bound = min(wanted, limit)
-            if len(self._buffer) < bound:
-                self._buffer = bytearray(bound)
-            room = memoryview(self._buffer)[:bound]
+            if len(self._bytes) < bound:
+                self._bytes = bytearray(bound)
+            room = memoryview(self._bytes)[:bound]
             return room[: _DECOMPRESS[codec](view, room)]
         except cramjam.DecompressionError as error:
             if wanted > limit:
-                raise Swollen(f"more than {limit} bytes of compressed data") from None
+                raise DecompressionLimitExceeded(f"more than {limit} bytes of compressed data") from None
             raise DecodeError(f"malformed compressed data: {error}") from None
         except IndexError:
             raise DecodeError("compressed data ends too early") from None
@@ -75,7 +75,7 @@ class Room:
 
 def _within(view: memoryview, limit: int) -> memoryview:
     if len(view) > limit:
-        raise Swollen(f"{len(view)} bytes of records where {limit} are allowed")
+        raise DecompressionLimitExceeded(f"{len(view)} bytes of records where {limit} are allowed")
     return view
 
 
@@ -100,7 +100,7 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
             parts.append(stream.decompress(rest, limit - total + 1))
             total += len(parts[-1])
             if total > limit:
-                raise Swollen(f"more than {limit} bytes of compressed data")
+                raise DecompressionLimitExceeded(f"more than {limit} bytes of compressed data")
             if not stream.eof:
                 raise DecodeError("compressed data ends too early")
             rest = stream.unused_data

@@ -125,7 +125,7 @@ def message(
     """
 
     def declare(cls: Any) -> Any:
-        fields = tuple(_settled(name, getattr(cls, name)) for name in get_annotations(cls))
+        fields = tuple(_with_name_and_default(name, getattr(cls, name)) for name in get_annotations(cls))
         body = {
             "__slots__": tuple(field.name for field in fields),
             "__doc__": cls.__doc__,
@@ -134,8 +134,8 @@ def message(
             "__init__": _initialiser(fields),
             "__eq__": _equal,
             "__hash__": None,
-            "__repr__": _shown,
-            "__reduce__": _pickled,
+            "__repr__": _repr,
+            "__reduce__": _reduce,
             "__fields__": fields,
             "__key__": key,
             "__versions__": versions,
@@ -147,7 +147,7 @@ def message(
     return declare
 
 
-def _settled(name: str, field: Field) -> Field:
+def _with_name_and_default(name: str, field: Field) -> Field:
     """The field with its name and its true default, which all values share."""
     default = cast(Any, field.element)() if field.default is ZERO else field.default
     return replace(field, name=name, default=default)
@@ -168,12 +168,12 @@ def _equal(self: Any, other: Any) -> Any:
     return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
 
-def _shown(self: Any) -> str:
+def _repr(self: Any) -> str:
     said = (f"{field.name}={value!r}" for field in self.__fields__ if (value := getattr(self, field.name)) != field.default)
     return f"{self.__class__.__name__}({', '.join(said)})"
 
 
-def _pickled(self: Any) -> Any:
+def _reduce(self: Any) -> Any:
     return _from_values, (self.__class__, tuple(getattr(self, name) for name in self.__slots__))
 
 

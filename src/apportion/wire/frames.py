@@ -6,9 +6,9 @@ A request's header has version 1, or version 2 (with tagged fields) before a fle
 from struct import Struct, error
 
 from apportion.errors import DecodeError
-from apportion.wire.codec import JOINED_BELOW, Buffer, Part, joined
+from apportion.wire.codec import JOIN_BELOW_BYTES, Buffer, Part, join_short_parts
+from apportion.wire.codec_builder import Malformed
 from apportion.wire.reading import skip_tags
-from apportion.wire.source import Malformed
 
 _SIZE = Struct(">i")
 _REQUEST = Struct(">hhih")  # API key, version, correlation id, length of the client id
@@ -16,7 +16,7 @@ _CORRELATION = Struct(">i")
 _RESPONSE = Struct(">ii")  # size, correlation id
 
 
-class Frames:
+class FrameSplitter:
     """Splits what a connection receives into frames, none of them longer than `limit` bytes."""
 
     __slots__ = ("_limit", "_rest")
@@ -74,10 +74,10 @@ def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
         client_id = str(frame[_REQUEST.size : end], "utf-8")
     except UnicodeDecodeError:
         raise DecodeError("a request's client id is not UTF-8") from None
-    return client_id, after_tags(frame, end) if flexible else end
+    return client_id, skip_header_tags(frame, end) if flexible else end
 
 
-def after_tags(frame: Buffer, position: int) -> int:
+def skip_header_tags(frame: Buffer, position: int) -> int:
     """Where the body begins, behind a header's tagged fields: nobody has defined any that matter here."""
     try:
         count = frame[position]
@@ -88,7 +88,7 @@ def after_tags(frame: Buffer, position: int) -> int:
         raise DecodeError(f"a header's tagged fields are wrong: {fault}") from None
 
 
-def framed_request(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes) -> bytes:
+def frame_request(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes) -> bytes:
     """A request with its header and its length."""
     caller = b"" if client_id is None else client_id.encode()
     header = _REQUEST.pack(key, version, correlation_id, -1 if client_id is None else len(caller))
@@ -96,12 +96,12 @@ def framed_request(key: int, version: int, correlation_id: int, client_id: str |
     return b"".join((_SIZE.pack(len(header) + len(caller) + len(tags) + len(body)), header, caller, tags, body))
 
 
-def framed_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
+def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
     """A response with its header and its length; `parts` begins with an empty one, which makes room for them."""
     size = sum(map(len, parts)) + 4 + flexible
     header = _RESPONSE.pack(size, correlation_id)
     parts[0] = header + b"\0" if flexible else header
-    return [b"".join(parts)] if size < JOINED_BELOW else joined(parts)
+    return [b"".join(parts)] if size < JOIN_BELOW_BYTES else join_short_parts(parts)
 
 
 def response_body(frame: Buffer, flexible: bool) -> tuple[int, int]:
@@ -109,4 +109,4 @@ def response_body(frame: Buffer, flexible: bool) -> tuple[int, int]:
     if len(frame) < _CORRELATION.size:
         raise DecodeError(f"a response of {len(frame)} bytes is shorter than its header")
     (correlation_id,) = _CORRELATION.unpack_from(frame)
-    return correlation_id, after_tags(frame, 4) if flexible else 4
+    return correlation_id, skip_header_tags(frame, 4) if flexible else 4

@@ -1,6 +1,6 @@
 """Java's modified UTF-8: a NUL takes two bytes, and a character above U+FFFF goes as its two surrogates, three bytes each."""
 
-from apportion.wire.source import Malformed
+from apportion.wire.codec_builder import Malformed
 
 FOUR_BYTES = 0xF0
 """The first byte of a character of four bytes; modified UTF-8 has none."""

@@ -9,25 +9,25 @@ from contextlib import nullcontext
 from struct import Struct, unpack_from
 from typing import Any
 
-from apportion.wire.fields import Field
-from apportion.wire.modified import from_modified
-from apportion.wire.source import (
-    FORMATS,
+from apportion.wire.codec_builder import (
     INTEGERS,
     NULL_STRUCT,
     NULL_TAGGED_STRUCT,
+    STRUCT_CODES,
+    CodecFunctionBuilder,
     Malformed,
-    Source,
-    blank_record,
+    all_null_layout,
     fields_of,
     length_code,
+    min_field_bytes,
+    min_struct_bytes,
     null_length,
-    smallest_field,
-    smallest_size,
 )
+from apportion.wire.fields import Field
+from apportion.wire.modified import from_modified
 
 ARRAYS_BY_COUNT = 33
-SPELLINGS = {
+TEXT_DECODERS = {
     "string": "str(b[p:e], 'utf-8')",
     "text": "str(b[p:e], 'utf-8')",
     "utf": "from_modified(b[p:e])",
@@ -36,7 +36,7 @@ SPELLINGS = {
 """What is made of the bytes from p to e, by kind; of the other kinds a view."""
 
 
-def more(buffer: Any, position: int, byte: int) -> tuple[int, int]:
+def rest_of_varint(buffer: Any, position: int, byte: int) -> tuple[int, int]:
     """The unsigned varint that began with `byte`, the last one before `position`, and the position after it."""
     value, shift = byte & 0x7F, 7
     while True:
@@ -56,28 +56,28 @@ def more(buffer: Any, position: int, byte: int) -> tuple[int, int]:
 def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
     """The position after `count` tagged fields that nobody here knows."""
     if count > 0x7F:
-        count, position = more(buffer, position, count)
+        count, position = rest_of_varint(buffer, position, count)
     for _ in range(count):
         tag = buffer[position]
         position += 1
         if tag > 0x7F:
-            tag, position = more(buffer, position, tag)
+            tag, position = rest_of_varint(buffer, position, tag)
         size = buffer[position]
         position += 1
         if size > 0x7F:
-            size, position = more(buffer, position, size)
+            size, position = rest_of_varint(buffer, position, size)
         position += size
         if position > end:
             raise Malformed(f"tagged field {tag} ends too soon")
     return position
 
 
-def short(size: int, left: int) -> Malformed:
+def length_error(size: int, left: int) -> Malformed:
     """Somebody says a length that cannot be."""
     return Malformed(f"it says {size} where {left} bytes are left")
 
 
-def blank_columns(
+def read_all_null_columns(
     packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, view: memoryview
 ) -> tuple[tuple[Any, ...], ...] | None:
     """The columns of the `count` records that `view` begins with, all texts null; None where one of these is not."""
@@ -92,22 +92,22 @@ def blank_columns(
     return tuple(columns)
 
 
-NAMES = {
-    "more": more,
+GLOBALS = {
+    "more": rest_of_varint,
     "skip_tags": skip_tags,
-    "short": short,
+    "short": length_error,
     "Malformed": Malformed,
     "unpack_from": unpack_from,
     "from_modified": from_modified,
-    "blank_columns": blank_columns,
+    "blank_columns": read_all_null_columns,
 }
 
 
-class _Reader(Source):
+class _Reader(CodecFunctionBuilder):
     """A reader in the making; see `reader_of`."""
 
     def __init__(self, cls: Any, version: int) -> None:
-        super().__init__("read", cls, version, "def read(b, p, end):", NAMES)
+        super().__init__("read", cls, version, "def read(b, p, end):", GLOBALS)
         self.add("new = object.__new__")
 
     def fixed_run(self, codes: str, expressions: list[str]) -> None:
@@ -115,7 +115,7 @@ class _Reader(Source):
         if codes == "B":
             self.place(f"{expressions[0]} = b[p]; p += 1")
         else:
-            packing = self.packing(codes)
+            packing = self.struct_of(codes)
             targets = ", ".join(expressions)
             self.place(f"{targets}, = {self.bind(packing.unpack_from)}(b, p); p += {packing.size}")
 
@@ -127,16 +127,16 @@ class _Reader(Source):
                 self.place(f"{target}.{field.name} = {self.bind(field.default)}")
         for field in cls.__fields__:
             if field.tag is None and field.is_in(self.version):
-                with self.about(field.name):
+                with self.inside_field(field.name):
                     self.field(field, f"{target}.{field.name}")
         if self.flexible:
-            with self.about("tags"):
+            with self.inside_field("tags"):
                 self.tagged(cls, target)
 
     def field(self, field: Field, target: str) -> None:
         """`target` becomes the value of one field."""
-        if field.kind in FORMATS:
-            self.fixed(FORMATS[field.kind], target)
+        if field.kind in STRUCT_CODES:
+            self.fixed(STRUCT_CODES[field.kind], target)
         elif field.kind == "struct":
             self.nested(field, target)
         elif field.kind == "array":
@@ -186,7 +186,7 @@ class _Reader(Source):
         size = self.length(field, target)
         with self.unless_null(field):
             self.add(f"e = p + {f'2 * ({size})' if field.kind == 'chars' else size}", f"if e > end: raise short({size}, end - p)")
-            self.add(f"{target} = {SPELLINGS.get(field.kind, 'memoryview(b)[p:e]')}; p = e")
+            self.add(f"{target} = {TEXT_DECODERS.get(field.kind, 'memoryview(b)[p:e]')}; p = e")
 
     def array(self, field: Field, target: str) -> None:
         """`target` becomes a tuple, or null."""
@@ -195,13 +195,13 @@ class _Reader(Source):
         with self.unless_null(field):
             self.add(f"{count} = {size}")
             if isinstance(element, Field):
-                least = smallest_field(element, self.version, self.flexible)
+                least = min_field_bytes(element, self.version, self.flexible)
             else:
-                least = smallest_size(fields_of(field), self.version, self.flexible)
+                least = min_struct_bytes(fields_of(field), self.version, self.flexible)
             assert least > 0, f"an element of {field.name} takes no bytes"
             self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
             if isinstance(element, Field) and element.kind in INTEGERS:
-                self.numbers(FORMATS[element.kind], least, count, target)
+                self.numbers(STRUCT_CODES[element.kind], least, count, target)
             else:
                 self.elements(element, count, target)
 
@@ -229,7 +229,7 @@ class _Reader(Source):
         count, found = self.length(field, target), self.fresh("v")
         fields = fields_of(field)
         present = tuple(each for each in fields if each.is_in(self.version))
-        least, (codes, nulls) = smallest_size(present, self.version, False), blank_record(present, self.version)
+        least, (codes, nulls) = min_struct_bytes(present, self.version, False), all_null_layout(present, self.version)
         self.add(f"if {count} * {least} > end - p: raise short({count}, end - p)")
         if codes:
             packing = Struct(">" + codes)
@@ -250,7 +250,7 @@ class _Reader(Source):
         self.add("; ".join(f"{each} = []" for each in lists))
         with self.block(f"for _ in range({count}):"):
             for field, item in zip(fields, items, strict=True):
-                with self.about(field.name):
+                with self.inside_field(field.name):
                     self.field(field, item)
             self.add("; ".join(f"{each}.append({item})" for each, item in zip(lists, items, strict=True)))
         self.add(f"{found} = {', '.join(f'tuple({each})' for each in lists)},")
@@ -272,7 +272,7 @@ class _Reader(Source):
                 self.add(f"{stop} = p + {size}", f"if {stop} > end: raise short({size}, end - p)")
                 word = "if"
                 for field in known:
-                    with self.block(f"{word} {tag} == {field.tag}:"), self.about(field.name):
+                    with self.block(f"{word} {tag} == {field.tag}:"), self.inside_field(field.name):
                         self.field(field, f"{target}.{field.name}")
                         self.add(f"if p != {stop}: raise Malformed(f'it says {{{size}}} bytes, which is not what it takes')")
                     word = "elif"
@@ -285,4 +285,4 @@ def reader_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
     making = _Reader(cls, version)
     making.structure(cls, "o")
     making.add("return o, p")
-    return making.compiled()
+    return making.compile()

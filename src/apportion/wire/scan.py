@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apportion.errors import DecodeError
-from apportion.wire.batch import BatchHeader, number_at
+from apportion.wire.batch import BatchHeader, read_varint
 
-Numbers: TypeAlias = NDArray[np.int64]
+Int64Column: TypeAlias = NDArray[np.int64]
 
 SHORTEST_RECORD_BYTES = 7
-FEW = 80
+MAX_SCANNED_ONE_BY_ONE = 80
 """Of so many records columns take longer than a loop."""
 NULL = -1
 """The length of a key or a value that is not there."""
@@ -26,42 +26,42 @@ MISFIT = "a record that does not end where its last field ends"
 OVERFLOW = "a record whose timestamp does not fit 64 bits"
 
 
-class Scan(NamedTuple):
+class RecordColumns(NamedTuple):
     """The records of one batch in their order: a column for each property. has_key: False for a key that is null."""
 
-    offsets: Numbers
-    timestamps_ms: Numbers
+    offsets: Int64Column
+    timestamps_ms: Int64Column
     has_key: NDArray[np.bool_]
 
 
-def scan_records(plain: bytes, header: BatchHeader) -> Scan:
+def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
     """Return what the records in `plain`, the decompressed body of a batch, say; DecodeError where they cannot be read.
 
     The times are those of the producer, whatever the header says of the append.
     """
     try:
-        return _scanned_singly(plain, header) if header.count <= FEW else _scanned(plain, header)
+        return _scan_one_by_one(plain, header) if header.count <= MAX_SCANNED_ONE_BY_ONE else _scan_in_columns(plain, header)
     except IndexError:
         raise DecodeError(f"the records of the batch at offset {header.base_offset} end too early") from None
 
 
-def _scanned_singly(plain: bytes, header: BatchHeader) -> Scan:
+def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
     offsets, timestamps_ms, has_key, last, at = [], [], [], -1, 0
     for _ in range(header.count):
-        size, at = number_at(plain, at)
+        size, at = read_varint(plain, at)
         end = at + size
         if size < 0 or end > len(plain):
             raise DecodeError("a record that ends before it begins, or behind its batch")
-        delta, at = number_at(plain, at + 1, 64)  # the attributes of a record have no bit in use
+        delta, at = read_varint(plain, at + 1, 64)  # the attributes of a record have no bit in use
         timestamps_ms.append(header.first_timestamp_ms + delta)
-        delta, at = number_at(plain, at)
+        delta, at = read_varint(plain, at)
         if not last < delta <= header.last_offset_delta:
             raise DecodeError(DISORDER)
         last = delta
         offsets.append(header.base_offset + delta)
-        key_bytes, at = number_at(plain, at)
+        key_bytes, at = read_varint(plain, at)
         has_key.append(key_bytes != NULL)
-        value_bytes, at = number_at(plain, at + max(key_bytes, 0))
+        value_bytes, at = read_varint(plain, at + max(key_bytes, 0))
         if key_bytes < NULL or value_bytes < NULL:
             raise DecodeError(NEGATIVE)
         at += max(value_bytes, 0)
@@ -71,14 +71,14 @@ def _scanned_singly(plain: bytes, header: BatchHeader) -> Scan:
     if at != len(plain):
         raise DecodeError(f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}")
     try:
-        return Scan(np.array(offsets, np.int64), np.array(timestamps_ms, np.int64), np.array(has_key, np.bool_))
+        return RecordColumns(np.array(offsets, np.int64), np.array(timestamps_ms, np.int64), np.array(has_key, np.bool_))
     except OverflowError:
         raise DecodeError(OVERFLOW) from None
 
 
-def _scanned(plain: bytes, header: BatchHeader) -> Scan:
+def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
     octets = np.frombuffer(plain, np.uint8)
-    sizes, start = _varints(octets, _heads(plain, header), 32)
+    sizes, start = _varints(octets, _record_starts(plain, header), 32)
     ends = start + sizes
     time_deltas, at = _varints(octets, start + 1, 64)  # the attributes of a record have no bit in use
     offset_deltas, at = _varints(octets, at, 32)
@@ -96,10 +96,10 @@ def _scanned(plain: bytes, header: BatchHeader) -> Scan:
     timestamps_ms = first_ms + time_deltas
     if (((timestamps_ms ^ first_ms) & (timestamps_ms ^ time_deltas)) < 0).any():
         raise DecodeError(OVERFLOW)
-    return Scan(header.base_offset + offset_deltas, timestamps_ms, key_sizes != NULL)
+    return RecordColumns(header.base_offset + offset_deltas, timestamps_ms, key_sizes != NULL)
 
 
-def _heads(plain: bytes, header: BatchHeader) -> Numbers:
+def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
     """Where each record begins, with its length. Most lengths have one byte or two: those are read in place."""
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
@@ -125,7 +125,7 @@ def _heads(plain: bytes, header: BatchHeader) -> Numbers:
     return np.array(heads, np.int64)
 
 
-def _varints(octets: NDArray[np.uint8], at: Numbers, bits: int) -> tuple[Numbers, Numbers]:
+def _varints(octets: NDArray[np.uint8], at: Int64Column, bits: int) -> tuple[Int64Column, Int64Column]:
     """The zigzag numbers that begin at these places, and the places behind them. IndexError beyond the end."""
     octet = octets[at]
     zigzag = (octet & 127).astype(np.uint64)

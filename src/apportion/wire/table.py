@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from apportion.errors import Code, DecodeError
 from apportion.wire.codec import Buffer, Part, read, read_whole, write, write_onto
 from apportion.wire.frames import (
-    framed_request,
-    framed_response,
+    frame_request,
+    frame_response,
     request_caller,
     request_header,
     response_body,
@@ -56,12 +56,12 @@ class Api(NamedTuple):
     flexible: int
     """The first flexible version."""
 
-    def has_flexible_answer(self, version: int) -> bool:
+    def has_flexible_response_header(self, version: int) -> bool:
         """True where the answer's header ends in tagged fields; never for ApiVersions, whose client cannot know yet."""
         return version >= self.flexible and self.key != API_VERSIONS
 
 
-class Incoming(NamedTuple):
+class DecodedRequest(NamedTuple):
     """A request as it came. `body` is None for ApiVersions in an unknown version: answer `versions(...)` in version 0."""
 
     api: Api
@@ -121,7 +121,7 @@ def api_of(request_class: Any) -> Api:
     return _BY_REQUEST[request_class]
 
 
-def decode_request(frame: Buffer) -> Incoming:
+def decode_request(frame: Buffer) -> DecodedRequest:
     """The request in `frame`; its bytes and records are views of it. DecodeError says what is wrong with it.
 
     Bytes after the request are ignored, as Kafka does: librdkafka sends three when it asks Metadata for all topics (9 and later).
@@ -132,33 +132,33 @@ def decode_request(frame: Buffer) -> Incoming:
         raise DecodeError(f"a request has API key {key}, which is unknown here")
     if version not in api.versions:
         if key == API_VERSIONS:
-            return Incoming(api, version, correlation_id, "", None)
+            return DecodedRequest(api, version, correlation_id, "", None)
         raise DecodeError(f"{api.name} has versions {api.versions[0]} to {api.versions[-1]} here, and a request has {version}")
     client_id, offset = request_caller(frame, client_size, version >= api.flexible)
-    return Incoming(api, version, correlation_id, client_id, read(api.request, version, frame, offset)[0])
+    return DecodedRequest(api, version, correlation_id, client_id, read(api.request, version, frame, offset)[0])
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
     """The frame of an answer, its length included, in one piece or (with long records) in several."""
     parts: list[Part] = [b""]
     write_onto(parts, body, version)
-    return framed_response(correlation_id, api.has_flexible_answer(version), parts)
+    return frame_response(correlation_id, api.has_flexible_response_header(version), parts)
 
 
 def encode_request(body: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """The frame of a request, its length included."""
     api = api_of(body.__class__)
-    return framed_request(api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version))
+    return frame_request(api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version))
 
 
 def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[int, Any]:
     """The correlation id and the answer in `frame`, to a request of that class and version."""
     api = api_of(request_class)
-    correlation_id, offset = response_body(frame, api.has_flexible_answer(version))
+    correlation_id, offset = response_body(frame, api.has_flexible_response_header(version))
     return correlation_id, read_whole(api.response, version, frame, offset)
 
 
-def versions(error: Code = Code.NONE, **fields: Any) -> api_versions.ApiVersionsResponse:
+def api_versions_response(error: Code = Code.NONE, **fields: Any) -> api_versions.ApiVersionsResponse:
     """The answer to ApiVersions: everything in the list. `error` is UNSUPPORTED_VERSION for a request without a body."""
     keys = tuple(
         api_versions.ApiVersion(api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1])

@@ -8,25 +8,25 @@ from itertools import repeat
 from struct import Struct, pack
 from typing import Any
 
-from apportion.wire.fields import Field
-from apportion.wire.modified import to_modified
-from apportion.wire.source import (
-    FORMATS,
+from apportion.wire.codec_builder import (
     INTEGERS,
     NULL_STRUCT,
     NULL_TAGGED_STRUCT,
+    STRUCT_CODES,
+    CodecFunctionBuilder,
     Malformed,
-    Source,
-    blank_record,
+    all_null_layout,
     fields_of,
     length_code,
     null_length,
 )
+from apportion.wire.fields import Field
+from apportion.wire.modified import to_modified
 
 ARRAYS_BY_COUNT = 33
 ONE_BYTE = tuple(bytes((n,)) for n in range(0x80))
 """The varints of one byte, by value."""
-SPELLINGS = {"string": "{0}.encode()", "text": "{0}.encode()", "utf": "to_modified({0})", "chars": "{0}.encode('utf-16-be')"}
+TEXT_ENCODERS = {"string": "{0}.encode()", "text": "{0}.encode()", "utf": "to_modified({0})", "chars": "{0}.encode('utf-16-be')"}
 """The bytes of a text, by kind; the other kinds are bytes."""
 
 
@@ -42,7 +42,7 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def blank_bytes(packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]) -> bytes | None:
+def write_all_null_columns(packing: Struct, nulls: tuple[tuple[int, int], ...], count: int, columns: list[Any]) -> bytes | None:
     """The `count` records of these columns, all texts null; None where one of these is not."""
     for place, null in nulls:
         if columns[place].count(None) != count:
@@ -51,26 +51,26 @@ def blank_bytes(packing: Struct, nulls: tuple[tuple[int, int], ...], count: int,
     return b"".join(map(packing.pack, *columns))
 
 
-NAMES = {
+GLOBALS = {
     "varint": varint,
     "pack": pack,
     "Malformed": Malformed,
     "ONE_BYTE": ONE_BYTE,
     "to_modified": to_modified,
-    "blank_bytes": blank_bytes,
+    "blank_bytes": write_all_null_columns,
 }
 
 
-class _Writer(Source):
+class _Writer(CodecFunctionBuilder):
     """A writer in the making; see `writer_of`."""
 
     def __init__(self, cls: Any, version: int) -> None:
-        super().__init__("write", cls, version, "def write(o, a):", NAMES)
+        super().__init__("write", cls, version, "def write(o, a):", GLOBALS)
         self.sink = "a"
 
     def fixed_run(self, codes: str, expressions: list[str]) -> None:
         """Write the run with one struct, or as it is where all of it is known now."""
-        packing = self.packing(codes)
+        packing = self.struct_of(codes)
         if all(expression.lstrip("-").isdigit() for expression in expressions):
             constant = packing.pack(*(int(expression) for expression in expressions))
             self.place(f"{self.sink}({self.bind(constant)})")
@@ -80,7 +80,7 @@ class _Writer(Source):
     def structure(self, cls: Any, source: str) -> None:
         """Every field of `source`, which is a value of `cls`, is written."""
         for field in cls.__fields__:
-            with self.about(field.name):
+            with self.inside_field(field.name):
                 if not field.is_in(self.version):
                     self.absent(field, f"{source}.{field.name}")
                 elif field.tag is None:
@@ -108,8 +108,8 @@ class _Writer(Source):
 
     def field(self, field: Field, source: str) -> None:
         """One field is written."""
-        if field.kind in FORMATS:
-            self.fixed(FORMATS[field.kind], source)
+        if field.kind in STRUCT_CODES:
+            self.fixed(STRUCT_CODES[field.kind], source)
             return
         nullable = field.is_nullable(self.version)
         if field.kind == "struct" and not nullable:
@@ -152,8 +152,8 @@ class _Writer(Source):
 
     def run_of_bytes(self, field: Field, value: str) -> None:
         """A string, or bytes, are written."""
-        if field.kind in SPELLINGS:
-            self.add(f"{value} = {SPELLINGS[field.kind].format(value)}")
+        if field.kind in TEXT_ENCODERS:
+            self.add(f"{value} = {TEXT_ENCODERS[field.kind].format(value)}")
         if field.kind == "chars" and field.is_nullable(self.version):
             self.add(f"if not {value}: raise Malformed('it is empty, which would be null')")
         self.length(field, value)
@@ -164,7 +164,7 @@ class _Writer(Source):
         element = field.element
         size = self.length(field, value)
         if isinstance(element, Field) and element.kind in INTEGERS:
-            code = FORMATS[element.kind]
+            code = STRUCT_CODES[element.kind]
             few = self.bind(tuple(Struct(f">{n}{code}").pack for n in range(ARRAYS_BY_COUNT + 1)))
             count = f"{size} - 1" if self.flexible else size
             many = f"pack(f'>{{{count}}}{code}', *{value})"
@@ -187,11 +187,11 @@ class _Writer(Source):
         self.add(f"if any(len(each) != {size} for each in {value}): raise Malformed('its columns differ in length')")
         for place, each in enumerate(fields):
             if place not in places:
-                with self.about(each.name), self.block(f"for each in {value}[{place}]:"):
+                with self.inside_field(each.name), self.block(f"for each in {value}[{place}]:"):
                     self.absent(each, "each")
                     self.add("pass")
         self.fixed("i", size)
-        codes, nulls = blank_record(present, self.version)
+        codes, nulls = all_null_layout(present, self.version)
         row, said = self.fresh("o"), self.fresh("s")
         if codes:
             taken = ", ".join(f"{value}[{place}]" for place in places)
@@ -201,7 +201,7 @@ class _Writer(Source):
         if nulls or not codes:
             with self.block("else:" if codes else "if True:"), self.block(f"for {row} in zip(*{value}, strict=True):"):
                 for place, each in zip(places, present, strict=True):
-                    with self.about(each.name):
+                    with self.inside_field(each.name):
                         self.field(each, f"{row}[{place}]")
 
     def tagged(self, cls: Any, source: str) -> None:
@@ -214,7 +214,7 @@ class _Writer(Source):
         self.add(f"{said} = []")
         for field in sorted(known, key=lambda field: field.tag or 0):
             parts, body, value = self.fresh("w"), self.fresh("s"), f"{source}.{field.name}"
-            with self.about(field.name), self.block(f"if {self.says(field, value)}:"):
+            with self.inside_field(field.name), self.block(f"if {self.says(field, value)}:"):
                 self.sink = self.fresh("a")
                 self.add(f"{parts} = []; {self.sink} = {parts}.append")
                 self.field(field, value)
@@ -229,4 +229,4 @@ def writer_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:
     making = _Writer(cls, version)
     making.structure(cls, "o")
     making.add("return")
-    return making.compiled()
+    return making.compile()

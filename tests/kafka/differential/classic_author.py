@@ -5,7 +5,11 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.records.consumer_serde import encode
 from tests.kafka.differential.classic_steps import RANGE, ROUND_ROBIN, STICKY, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.shown import Plain
@@ -188,7 +192,7 @@ class ClassicAuthor:
 
 def assignment(topic: str, *partitions: int) -> bytes:
     """An assignment as Java's clients write it."""
-    places = (TopicPartition(topic=topic, partitions=partitions),) if partitions else ()
+    places = (ConsumerProtocolTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
     return encode(ConsumerProtocolAssignment(assigned_partitions=places), 1)
 
 

@@ -10,7 +10,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.records.consumer_serde import decode, encode
 from tests.kafka.differential.classic_author import GONE, Phase
 from tests.kafka.differential.classic_steps import FOREVER_MS, RANGE, Arrive, Join, Knock, Pulse, Rest, Sync
@@ -241,13 +245,13 @@ def rest(side: Side, step: Rest) -> Plain:
 
 def subscription(topics: tuple[str, ...], owned: frozenset[Place] = frozenset(), version: int = 3) -> bytes:
     """A subscription as Java's clients write it."""
-    parts = tuple(TopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(owned).items())
+    parts = tuple(ConsumerProtocolTopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(owned).items())
     return encode(ConsumerProtocolSubscription(topics=topics, owned_partitions=parts), version)
 
 
 def assignment(places: frozenset[Place]) -> bytes:
     """An assignment as Java's clients write it."""
-    parts = tuple(TopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(places).items())
+    parts = tuple(ConsumerProtocolTopicPartition(topic=name, partitions=indexes) for name, indexes in grouped(places).items())
     return encode(ConsumerProtocolAssignment(assigned_partitions=parts), 1)
 
 

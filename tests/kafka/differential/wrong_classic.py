@@ -8,7 +8,7 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription, ConsumerProtocolTopicPartition
 from apportion.wire.records.consumer_serde import encode
 from tests.kafka.differential.wrong import Case
 
@@ -37,7 +37,7 @@ def joins() -> Iterator[Case]:
     """JoinGroup; each to a group of its own, whose only member joins at once where it is let in."""
     claims = ConsumerProtocolSubscription(
         topics=("good", "good"),
-        owned_partitions=(TopicPartition(topic="good", partitions=(0, 0, 99, -1)),),
+        owned_partitions=(ConsumerProtocolTopicPartition(topic="good", partitions=(0, 0, 99, -1)),),
         generation_id=2**31 - 1,
     )
     for name, version, said in (

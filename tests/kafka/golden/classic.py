@@ -20,7 +20,11 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
 from apportion.wire.records.consumer_serde import encode
 
 KEYS = (11, 12, 13, 14, 15)
@@ -34,7 +38,7 @@ RANGE, STICKY = "range", "cooperative-sticky"
 
 def subscription(version: int, *owned: int) -> bytes:
     """What a member wants, and what it owned."""
-    places = (TopicPartition(topic=NAME, partitions=owned),) if owned and version else ()
+    places = (ConsumerProtocolTopicPartition(topic=NAME, partitions=owned),) if owned and version else ()
     said = ConsumerProtocolSubscription(topics=(NAME,), user_data=None, owned_partitions=places, generation_id=3, rack_id="r")
     return encode(said, version)
 
@@ -144,7 +148,7 @@ class Peer:
 
 def assignment(partition: int, version: int, word: bytes | None) -> bytes:
     """What the leader gives a member, and perhaps a word for its assignor."""
-    places = (TopicPartition(topic=NAME, partitions=(partition,)),)
+    places = (ConsumerProtocolTopicPartition(topic=NAME, partitions=(partition,)),)
     return encode(ConsumerProtocolAssignment(assigned_partitions=places, user_data=word), version)
 
 

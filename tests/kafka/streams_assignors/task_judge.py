@@ -6,28 +6,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
 from tests.streams.company import Company
 
-Ask = Callable[[Tasks, Crew, Policy], Shares]
+Ask = Callable[[Tasks, ClientStates, AssignmentConfigs], TaskAssignment]
 TWELVE = 12  # a multiple of all numbers of consumers
 
 
 class Verdict(NamedTuple):
     """shares: the first and the last. moved: how often a task with state changed its owner. restored: states fetched anew."""
 
-    shares: tuple[Shares, Shares]
+    shares: tuple[TaskAssignment, TaskAssignment]
     rounds: int
     moved: int
     restored: int
 
 
-def rest(ask: Ask, company: Company, policy: Policy) -> tuple[Company, Verdict]:
+def rest(ask: Ask, company: Company, policy: AssignmentConfigs) -> tuple[Company, Verdict]:
     """The company when it is asked for no more, and what it took to come there. It ends by a failure after 500 rounds."""
     company = deepcopy(company)
-    given: list[Shares] = []
+    given: list[TaskAssignment] = []
     moved = restored = 0
-    while not given or given[-1].probes:
+    while not given or given[-1].needs_probing_rebalance:
         assert len(given) < 500, "it does not come to rest"
         given.append(ask(company.tasks, company.crew(), policy))
         before, had = list(company.runs), sorted(company.lag)
@@ -45,17 +45,17 @@ def unevenness(count: np.ndarray, company: Company) -> int:
     return int((off * off * TWELVE // consumers).sum())
 
 
-def runs(shares: Shares, company: Company, those: np.ndarray) -> np.ndarray:
+def runs(shares: TaskAssignment, company: Company, those: np.ndarray) -> np.ndarray:
     """How many of those tasks each process runs."""
     return np.bincount(shares.active[those], minlength=len(company.names))
 
 
-def carries(shares: Shares, company: Company) -> np.ndarray:
+def carries(shares: TaskAssignment, company: Company) -> np.ndarray:
     """How many tasks with state each process runs or stands by for."""
     return runs(shares, company, company.tasks.stateful) + np.bincount(shares.standby[:, 0], minlength=len(company.names))
 
 
-def apart(shares: Shares, company: Company, dimensions: tuple[str, ...]) -> int:
+def apart(shares: TaskAssignment, company: Company, dimensions: tuple[str, ...]) -> int:
     """How many different values of tags the replicas of tasks have, in all."""
     replicas: dict[int, list[str]] = {task: [company.names[process]] for task, process in enumerate(shares.active.tolist())}
     for process, task in shares.standby.tolist():

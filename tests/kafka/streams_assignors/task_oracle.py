@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
 from apportion.testing.kafka import jars_of, java_program
 
 HERE = Path(__file__).parent
@@ -27,11 +27,13 @@ class TaskOracle:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()  # the end of its input is its end
 
-    def assign(self, name: str, tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+    def assign(self, name: str, tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
         """What Java's assignor of that name gives; it does not tell warm-ups from standbys, so all are standbys here."""
         return self.timed(name, (tasks, crew, policy), 1)[0]
 
-    def timed(self, name: str, question: tuple[Tasks, Crew, Policy], times: int) -> tuple[Shares, list[float]]:
+    def timed(
+        self, name: str, question: tuple[Tasks, ClientStates, AssignmentConfigs], times: int
+    ) -> tuple[TaskAssignment, list[float]]:
         """The same, asked so many times, and the milliseconds that each took."""
         tasks, crew, policy = question
         rows = zip(
@@ -43,10 +45,18 @@ class TaskOracle:
             had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.active[row])}" for row in mine)
             tags = ",".join(f"{key}={value}" for key, value in crew.tags[process].items()) or "-"
             self._ask("process", consumers, tags, *had)
-        self._ask("assign", name, policy.standbys, policy.acceptable_lag, policy.max_warmups, ",".join(policy.tags) or "-", times)
+        self._ask(
+            "assign",
+            name,
+            policy.standbys,
+            policy.acceptable_recovery_lag,
+            policy.max_warmup_replicas,
+            ",".join(policy.tags) or "-",
+            times,
+        )
         active, standby, (probes,), spent = (self._heard() for _ in range(4))
         rows = np.array([each.split(":") for each in standby], np.int32).reshape(-1, 2)
-        shares = Shares(np.array(active, np.int32), rows, np.empty((0, 2), np.int32), probes == "1")
+        shares = TaskAssignment(np.array(active, np.int32), rows, np.empty((0, 2), np.int32), probes == "1")
         return shares, [int(each) / 1e6 for each in spent]
 
     def _ask(self, *words: object) -> None:

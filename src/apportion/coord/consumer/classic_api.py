@@ -25,8 +25,12 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
-from apportion.wire.records.groups import ClassicMemberMetadata, ClassicProtocol, TopicPartitions
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
+from apportion.wire.records.groups import ClassicMemberMetadata, ClassicProtocol, RecordTopicPartitions
 
 
 class ClassicCaller(NamedTuple):
@@ -118,10 +122,12 @@ def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
     return ClassicMemberMetadata(session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(said.values()))
 
 
-def to_topic_partitions(named: tuple[TopicPartition, ...], topics: Topics) -> tuple[TopicPartitions, ...]:
+def to_topic_partitions(named: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics) -> tuple[RecordTopicPartitions, ...]:
     """Partitions as the coordinator names them; those of topics that are not there are left out, and so are indexes beyond."""
     return tuple(
-        TopicPartitions(topic_id=topic.id, partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions))
+        RecordTopicPartitions(
+            topic_id=topic.id, partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions)
+        )
         for each in named
         if (topic := topics.named(each.topic)) is not None
     )
@@ -164,7 +170,7 @@ def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
 def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
     """The units as a classic member reads them, in the version of its subscription. Topics that were deleted are left out."""
     held = [
-        TopicPartition(topic=topic.name, partitions=partitions)
+        ConsumerProtocolTopicPartition(topic=topic.name, partitions=partitions)
         for topic_id, partitions in group.saved.units.by_topic(units)
         if (topic := topics.with_id(topic_id)) is not None
     ]

@@ -23,7 +23,7 @@ from apportion.topics import Topics
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 FIRST_EPOCH = 1
@@ -220,8 +220,8 @@ def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumberi
     )
 
 
-def _with_epochs(grants: Mapping[int, int], units: UnitNumbering) -> tuple[TopicPartitions, ...]:
+def _with_epochs(grants: Mapping[int, int], units: UnitNumbering) -> tuple[RecordTopicPartitions, ...]:
     return tuple(
-        TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
+        RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
         for topic_id, partitions, epochs in by_topic_with_epochs(grants, units)
     )

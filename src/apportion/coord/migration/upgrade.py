@@ -32,7 +32,7 @@ from apportion.wire.records.groups import (
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
-    TopicPartitions,
+    RecordTopicPartitions,
 )
 
 UPGRADING = ("bidirectional", "upgrade")
@@ -72,8 +72,8 @@ class UpgradedMember(NamedTuple):
     member: ClassicMember
     protocols: tuple[ClassicProtocol, ...]
     subscription: ConsumerProtocolSubscription
-    assigned: tuple[TopicPartitions, ...]
-    owes: tuple[TopicPartitions, ...] = ()
+    assigned: tuple[RecordTopicPartitions, ...]
+    owes: tuple[RecordTopicPartitions, ...] = ()
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
@@ -219,14 +219,14 @@ def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def each_partition(parts: Iterable[TopicPartitions]) -> Iterator[IdPartition]:
+def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartition]:
     """Partitions one by one."""
     return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def by_topic(some: Iterable[IdPartition]) -> tuple[TopicPartitions, ...]:
+def by_topic(some: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
     """Partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):
         topics.setdefault(topic_id, []).append(index)
-    return tuple(TopicPartitions(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in topics.items())
+    return tuple(RecordTopicPartitions(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in topics.items())

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code
-from apportion.wire.records.consumer_protocol import TopicPartition
+from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 
 
 class TopicParts(NamedTuple):
@@ -31,12 +31,12 @@ def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
     return by_topic((topic, number) for topic, numbers in parts for number in numbers)
 
 
-def to_wire(parts: Iterable[TopicParts]) -> tuple[TopicPartition, ...]:
+def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     """The partitions as a message has them."""
-    return tuple(TopicPartition(topic=topic, partitions=partitions) for topic, partitions in parts)
+    return tuple(ConsumerProtocolTopicPartition(topic=topic, partitions=partitions) for topic, partitions in parts)
 
 
-def from_wire(parts: Iterable[TopicPartition]) -> tuple[TopicParts, ...]:
+def from_wire(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
     """The partitions that a message has."""
     return tuple(TopicParts(part.topic, part.partitions) for part in parts)
 

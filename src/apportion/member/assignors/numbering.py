@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from apportion.assign.claims import Claims
+from apportion.assign.claims import OwnershipClaims
 from apportion.assign.racks import Racks
 from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
 from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicParts
@@ -39,7 +39,7 @@ class Numbering:
             starts_of(np.array([*map(len, chosen)], np.int64)), np.concatenate([np.empty(0, np.int32), *chosen])
         )
 
-    def claims(self, past: Callable[[Subscription], Past]) -> Claims:
+    def claims(self, past: Callable[[Subscription], Past]) -> OwnershipClaims:
         """What each member says to have had, by `past`; without topics that nobody wants and partitions that do not exist."""
         parts: list[tuple[int, int, tuple[int, ...]]] = []  # member, topic, numbers
         generations = []
@@ -54,7 +54,7 @@ class Numbering:
         exists = (numbers >= 0) & (numbers < self.sizes[topics])
         member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
         partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)
-        return Claims(member_starts, partitions, np.array(generations, np.int32))
+        return OwnershipClaims(member_starts, partitions, np.array(generations, np.int32))
 
     def racks_or_none(self, cluster: Cluster) -> Racks | None:
         """Where members and replicas are; None where no member says it. All racks without a replica are one, the last."""

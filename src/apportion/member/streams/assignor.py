@@ -11,13 +11,13 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import Cluster, Farewell, FollowUp, Given, Rebalance, Subscription, TopicParts, by_topic
-from apportion.streams.assignor.client_metadata import SUMS_SINCE, Consumer, host_or_none
-from apportion.streams.assignor.client_states import Policy
-from apportion.streams.leader import Lead, Plan, Share, lead
+from apportion.streams.assignor.client_metadata import OFFSET_SUMS_SINCE, ConsumerMetadata, host_or_none
+from apportion.streams.assignor.client_states import AssignmentConfigs
+from apportion.streams.leader import ConsumerAssignment, GroupAssignment, LeaderSettings, assign_as_leader
 from apportion.streams.metadata.codec import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from apportion.streams.metadata.model import RUNNING, AssignmentInfo, AssignorError, FutureInfo, HostInfo, SubscriptionInfo, TaskId
-from apportion.streams.metadata.probing import Spoken, take_up
-from apportion.streams.metadata.releases import Release, is_eager, known_release, spoken_version
+from apportion.streams.metadata.probing import MetadataVersions, next_subscription_version
+from apportion.streams.metadata.releases import Release, initial_metadata_version, is_eager, known_release
 from apportion.streams.topology import Topology
 from apportion.topics import TopicPartition
 
@@ -49,11 +49,11 @@ class StreamsSettings:
     upgrade_from: str | None = None
     release: Release = field(default_factory=lambda: known_release(NEWEST_RELEASE))
     assignor: str = "highavailability"
-    policy: Policy = field(default_factory=Policy)
+    policy: AssignmentConfigs = field(default_factory=AssignmentConfigs)
     probing_interval_ms: int = 600_000
 
     def __post_init__(self) -> None:
-        spoken_version(self.release, self.upgrade_from)
+        initial_metadata_version(self.release, self.upgrade_from)
         if len(self.process_id) != 16:
             raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")
         host = host_or_none(self.endpoint)
@@ -96,7 +96,7 @@ class StreamsAssignor:
         self.wall_ms = 0
         self.offset_sums: Mapping[TaskId, int] = {}
         self.told_in = 0
-        self.used = spoken_version(settings.release, settings.upgrade_from)
+        self.used = initial_metadata_version(settings.release, settings.upgrade_from)
         self.error = AssignorError.NONE
         self.tasks = TaskShare()
         self.notes: list[str] = []
@@ -138,7 +138,7 @@ class StreamsAssignor:
 
         Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
         """
-        may_say = self.settings.release.metadata >= SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
+        may_say = self.settings.release.metadata >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
         if may_say and self.told_in == self._life():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
@@ -150,7 +150,7 @@ class StreamsAssignor:
         settings = self.settings
         wanted = settings.topology.source_topics
         said = {member: self._heard(member, subscription, wanted) for member, subscription in sorted(members.items())}
-        mine = Lead(
+        mine = LeaderSettings(
             member=self.member_id,
             topology=settings.topology,
             release=settings.release,
@@ -159,12 +159,12 @@ class StreamsAssignor:
             probing_interval_ms=settings.probing_interval_ms,
         )
         exist = {name: shape.partitions for name, shape in cluster.items()}
-        plan: Plan = yield from lead(mine, exist, said, self.wall_ms)
+        plan: GroupAssignment = yield from assign_as_leader(mine, exist, said, self.wall_ms)
         self.notes += plan.notes
         self._leads_unfinished = plan.unfinished
         return {member: _given(share) for member, share in plan.shares.items()}
 
-    def _heard(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> Consumer:
+    def _heard(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> ConsumerMetadata:
         """What one consumer says. wanted: what it has to read. Releases without cooperation do not read what it owns."""
         release = self.settings.release
         parts = subscription.owned if release.cooperative else ()
@@ -176,8 +176,8 @@ class StreamsAssignor:
             info = decode_subscription(subscription.user_data or b"", latest=release.metadata)
         except DecodeError as error:
             self.notes.append(f"{member} gets nothing: {error}")
-            return Consumer(None, owned)
-        return Consumer(info, owned, fits=not missing)
+            return ConsumerMetadata(None, owned)
+        return ConsumerMetadata(info, owned, subscribes_to_topology=not missing)
 
     # what a member hears
 
@@ -200,9 +200,9 @@ class StreamsAssignor:
         if info.error in ENDS:
             code, why = ENDS[AssignorError(info.error)]
             self.tasks = TaskShare()
-            return Farewell(code, why.format(sources=", ".join(self.settings.topology.external)))
-        release, heard = self.settings.release, Spoken(info.used, info.supported)
-        step = take_up(self._said, heard, release, self._leads_unfinished)
+            return Farewell(code, why.format(sources=", ".join(self.settings.topology.external_topics)))
+        release, heard = self.settings.release, MetadataVersions(info.used, info.supported)
+        step = next_subscription_version(self._said, heard, release, self._leads_unfinished)
         self.used = step.used
         self.tasks = TaskShare(
             generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts
@@ -224,7 +224,7 @@ class StreamsAssignor:
         return asks
 
 
-def _given(share: Share) -> Given:
+def _given(share: ConsumerAssignment) -> Given:
     return Given(by_topic(share.partitions), encode_assignment(share.info))
 
 

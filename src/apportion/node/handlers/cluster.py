@@ -23,7 +23,7 @@ from apportion.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from apportion.wire.table import versions
+from apportion.wire.table import api_versions_response
 
 GROUP, TRANSACTION = 0, 1  # what a coordinator may coordinate
 TOPIC_OPERATIONS = 0b1101_1111_1000  # what may be done with a topic where nobody is refused anything, as Kafka's bits
@@ -48,7 +48,7 @@ def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
         return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
     features = FEATURES.items()
     return Answer(
-        versions(
+        api_versions_response(
             supported_features=tuple(
                 SupportedFeatureKey(name=name, min_version=first, max_version=last)
                 for name, (first, last) in features

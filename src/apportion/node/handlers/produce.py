@@ -12,7 +12,7 @@ from apportion.node.intake import RecordError, RecordsRefused, ValidationBudget,
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
-from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, Contradiction, check_batch
+from apportion.wire.batch import HEADER_BYTES, PREFIX_BYTES, BatchHeader, InconsistentBatch, check_producer_batch
 from apportion.wire.compression import ZSTD
 from apportion.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -121,8 +121,8 @@ class ProduceAppend:
         if len(view) > most:
             raise Refused(Code.MESSAGE_TOO_LARGE, f"a batch of {len(view)} bytes where {most} are allowed")
         try:
-            header = check_batch(view)
-        except Contradiction as error:
+            header = check_producer_batch(view)
+        except InconsistentBatch as error:
             raise Refused(Code.INVALID_RECORD, str(error)) from None
         except DecodeError as error:
             raise Refused(Code.CORRUPT_MESSAGE, str(error)) from None

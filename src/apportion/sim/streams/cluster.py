@@ -13,10 +13,10 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.laws import ALWAYS, AT_REST, StreamsGroup
 from apportion.sim.streams.thread import COUNT_SUBTOPOLOGY, SOURCE, SPLIT_SUBTOPOLOGY, StreamThread
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.metadata.releases import Manners
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.releases import VersionNegotiation
+from apportion.streams.metadata.upgrades import RollingBounce
 
 
 class InstanceChange(NamedTuple):
@@ -24,7 +24,7 @@ class InstanceChange(NamedTuple):
 
     at_ms: int
     instance: str
-    runs_as: Bounce | None
+    runs_as: RollingBounce | None
     version: int
     tasks: int
 
@@ -36,7 +36,7 @@ class StreamsCluster(SimulatedCluster):
     which all were active for the first time.
     """
 
-    def __init__(self, simulation: Simulation, instances: Sequence[Instance], policy: Policy, probing_ms: int) -> None:
+    def __init__(self, simulation: Simulation, instances: Sequence[Instance], policy: AssignmentConfigs, probing_ms: int) -> None:
         """instances: those of the application; they share the world's workers, which are their threads, evenly."""
         self._probing_ms = probing_ms
         self.policy = policy
@@ -145,7 +145,7 @@ class StreamsCluster(SimulatedCluster):
 
     def on_newer_version(self, thread: StreamThread, why: str) -> None:
         """The thread joins again because all understand a newer version."""
-        if thread.instance.runs_as.release.manners is Manners.PROBES and not thread.is_leader:
+        if thread.instance.runs_as.release.negotiation is VersionNegotiation.PROBES and not thread.is_leader:
             raise LawBroken("leader-triggers", f"{thread.name}, which does not lead, joins again: {why}.")
 
     def _record_change(self, thread: StreamThread) -> None:

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.metadata.releases import LEAVES_ON_CLOSE
-from apportion.streams.metadata.upgrades import Bounce
+from apportion.streams.metadata.releases import LEAVES_GROUP_ON_CLOSE
+from apportion.streams.metadata.upgrades import RollingBounce
 
 if TYPE_CHECKING:
     from apportion.sim.streams.thread import StreamThread
@@ -18,7 +18,7 @@ class Instance:
     somebody starts it again.
     """
 
-    def __init__(self, name: str, first: Bounce) -> None:
+    def __init__(self, name: str, first: RollingBounce) -> None:
         self.name = name
         self.runs_as = self.will_run_as = first
         self.threads: list[StreamThread] = []
@@ -50,14 +50,14 @@ class Instance:
     @property
     def leaves_on_close(self) -> bool:
         """It tells the group when it is closed, as only the oldest releases do."""
-        return self.runs_as.release.name in LEAVES_ON_CLOSE
+        return self.runs_as.release.name in LEAVES_GROUP_ON_CLOSE
 
     def start(self) -> None:
         """A new process lives, with what the disk has."""
         self.runs_as, self.died_of, self.state = self.will_run_as, "", dict(self.disk)
         self._is_being_closed = False
 
-    def close(self, will_run_as: Bounce) -> None:
+    def close(self, will_run_as: RollingBounce) -> None:
         """All its threads are being closed, and its next process runs as that."""
         self.will_run_as, self._is_being_closed = will_run_as, True
         for each in self.threads:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from apportion.sim.streams.thread import StreamThread
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
-from apportion.streams.metadata.releases import SPOKEN_AS
+from apportion.streams.metadata.releases import VERSION_BY_UPGRADE_FROM
 
 
 class StreamsGroup(NamedTuple):
@@ -21,7 +21,7 @@ class StreamsGroup(NamedTuple):
     threads: Sequence[StreamThread]
     members: Mapping[str, object]
     tasks: Sequence[TaskId]
-    policy: Policy
+    policy: AssignmentConfigs
 
 
 Law = Callable[[StreamsGroup], Iterator[str]]
@@ -90,8 +90,8 @@ def few_warmups(group: StreamsGroup) -> Iterator[str]:
             if task in copies:
                 copies[task] += 1
     beyond = sum(max(0, count - group.policy.standbys) for count in copies.values())
-    if beyond > group.policy.max_warmups:
-        yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmups} may."
+    if beyond > group.policy.max_warmup_replicas:
+        yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmup_replicas} may."
 
 
 ALWAYS: dict[str, Law] = {"one-active": one_active, "one-role": one_role, "few-warmups": few_warmups}
@@ -111,4 +111,4 @@ STREAMS_LAWS = {
 def max_metadata_version(thread: StreamThread) -> int:
     """The newest metadata version that its process may speak, by its release and its `upgrade.from`."""
     release, upgrade_from = thread.instance.runs_as
-    return min(release.metadata, SPOKEN_AS.get(upgrade_from or "", release.metadata))
+    return min(release.metadata, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.metadata))

@@ -17,9 +17,9 @@ from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import raise_site
 from apportion.sim.streams.cluster import InstanceChange, StreamsCluster
 from apportion.sim.streams.instance import Instance
-from apportion.streams.assignor.client_states import Policy
+from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import RELEASES, known_release
-from apportion.streams.metadata.upgrades import Bounce, Upgrade, forced, upgrade
+from apportion.streams.metadata.upgrades import RollingBounce, UpgradePath, forced_upgrade_path, upgrade_path
 
 SLICE_US = 250_000  # how often it is asked whether the group is at rest
 AT_REST_MS = 4_000  # a group that has been at rest for so long has settled: everybody's heartbeat has been answered since
@@ -89,9 +89,9 @@ class Rehearsal:
         return replace(self, crash_at=step, victim=victim)
 
     @property
-    def upgrade(self) -> Upgrade:
+    def upgrade(self) -> UpgradePath:
         """The bounces that are played. ValueError if there is no way."""
-        return upgrade(self.from_, self.to) if self.bounces is None else forced(self.from_, self.to, self.bounces)
+        return upgrade_path(self.from_, self.to) if self.bounces is None else forced_upgrade_path(self.from_, self.to, self.bounces)
 
     @property
     def scenario(self) -> Scenario:
@@ -136,7 +136,7 @@ class UpgradeStep(NamedTuple):
 
     number: int
     instance: str
-    runs_as: Bounce
+    runs_as: RollingBounce
     led: bool
     at_ms: int
     took_ms: int
@@ -222,8 +222,8 @@ def rehearse(
 ) -> RehearsalResult:
     """What becomes of that upgrade. told: hears of each step when it has ended."""
     simulation = Simulation(rehearsal.scenario, trace)
-    policy = Policy(standbys=rehearsal.standbys, acceptable_lag=ACCEPTABLE_LAG)
-    first = Bounce(known_release(rehearsal.from_))
+    policy = AssignmentConfigs(standbys=rehearsal.standbys, acceptable_recovery_lag=ACCEPTABLE_LAG)
+    first = RollingBounce(known_release(rehearsal.from_))
     instances = [Instance(f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
     cluster = StreamsCluster(simulation, instances, policy, rehearsal.probing_ms)
     player = _Player(rehearsal, cluster, on_step)
@@ -284,7 +284,7 @@ class _Player:
             others.insert(places[wanted] if isinstance(wanted, str) else wanted - 1, leader)
         return others
 
-    def _bounce_one(self, instance: Instance, bounce: Bounce) -> None:
+    def _bounce_one(self, instance: Instance, bounce: RollingBounce) -> None:
         """The instance has come back as `bounce` says, and the group has settled."""
         cluster, simulation = self.cluster, self.simulation
         number, at_ms, led = len(self.steps) + 1, simulation.now_ms, instance is cluster.leader_or_none()

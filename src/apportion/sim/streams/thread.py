@@ -22,8 +22,8 @@ from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.streams.instance import Instance
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
-from apportion.streams.plain import topology_of
-from apportion.streams.questions import EndOffsets, MakeTopics
+from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
+from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -207,18 +207,18 @@ class StreamThread(Application):
 
     def _answer(self, request_id: int, question: Any) -> Script:
         try:
-            if isinstance(question, MakeTopics):
+            if isinstance(question, CreateInternalTopics):
                 seen = yield from self._make(question)
                 self.step_member(Known(request_id, seen))
             else:
-                assert isinstance(question, EndOffsets), "no source of this topology is a changelog"
+                assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
                 places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
                 ends = yield from list_offsets(self, places.values(), LATEST)
                 self.step_member(Told(request_id, {place: ends[each] for place, each in places.items()}))
         except (Refused, NoAnswer) as problem:
             self.step_member(Unanswered(request_id, str(problem)))
 
-    def _make(self, question: MakeTopics) -> Script:
+    def _make(self, question: CreateInternalTopics) -> Script:
         """The topics, which exist now."""
         wanted = tuple(
             CreatableTopic(

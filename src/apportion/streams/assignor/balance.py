@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from apportion.streams.assignor.client_states import Bools, Ints, Longs
-from apportion.streams.assignor.flow import Edges, settled
-from apportion.streams.assignor.task_lags import NOTHING, RUNS, Group, Holdings, homes
+from apportion.streams.assignor.flow import Edges, min_cost_rebalance
+from apportion.streams.assignor.ranked_clients import RANK_NONE, RANK_RUNNING, AssignmentProblem, RankedClients, best_clients
 
 SCALE = 1 << 20
 """Loads per consumer are compared in parts of this."""
@@ -18,12 +18,12 @@ SCALE = 1 << 20
 class Loads(NamedTuple):
     """What processes have that is not to be moved (`base`), for how many consumers, and how many more they may get at the most."""
 
-    base: Longs
+    fixed: Longs
     consumers: Ints
-    most: Longs | int = 1 << 40
+    max_extra: Longs | int = 1 << 40
 
 
-def even(loads: Loads, amount: int, *had: Longs) -> Longs:
+def balanced_counts(loads: Loads, amount: int, *had: Longs) -> Longs:
     """How many more each process gets of `amount`, so that all have nearly the same for each consumer.
 
     No consumer of one process then has a whole one more than those of another, as far as what they have anyway and `most` allow. Of
@@ -32,11 +32,11 @@ def even(loads: Loads, amount: int, *had: Longs) -> Longs:
     weight = loads.consumers.astype(np.int64)
 
     def upto(level: int) -> Longs:
-        size: Longs = np.clip((2 * weight * level // SCALE + 1) // 2 - loads.base, 0, loads.most)
+        size: Longs = np.clip((2 * weight * level // SCALE + 1) // 2 - loads.fixed, 0, loads.max_extra)
         return size
 
-    amount = min(amount, int(np.sum(np.minimum(loads.most, amount))))
-    low, high = 0, 2 * SCALE * (int(loads.base.max()) + amount + 1)
+    amount = min(amount, int(np.sum(np.minimum(loads.max_extra, amount))))
+    low, high = 0, 2 * SCALE * (int(loads.fixed.max()) + amount + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if upto(middle).sum() <= amount else (low, middle)
@@ -47,7 +47,7 @@ def even(loads: Loads, amount: int, *had: Longs) -> Longs:
     return size
 
 
-class Placed(NamedTuple):
+class CurrentTasks(NamedTuple):
     """Tasks where they are.
 
     kind: 0.., of what sort each is. home: -1 for nowhere. runs: it runs at home. cost: what it takes to move it.
@@ -59,7 +59,7 @@ class Placed(NamedTuple):
     cost: Longs
 
 
-def owners(tasks: Placed, totals: Longs, offers: Holdings) -> Ints:
+def assign_owners(tasks: CurrentTasks, totals: Longs, offers: RankedClients) -> Ints:
     """The process that should run each task: process p `totals[p]` of all, and of each kind its part, rounded up or down.
 
     As few move as these sizes allow. What moves is what somebody with room has something of already, at best what runs nowhere;
@@ -75,15 +75,15 @@ def owners(tasks: Placed, totals: Longs, offers: Holdings) -> Ints:
     have, run = (
         np.bincount(cell[those], minlength=len(sizes) * processes).reshape(-1, processes) for those in (at_home, tasks.runs)
     )
-    room = parts(sizes, totals, have, run) - have
-    owner = taken_up(tasks, room, offers)
+    room = counts_by_subtopology(sizes, totals, have, run) - have
+    owner = move_to_candidates(tasks, room, offers)
     staying = at_home[owner[at_home] == tasks.home[at_home]]
     by_cell = staying[np.lexsort((tasks.cost[staying], tasks.runs[staying], cell[staying]))]
-    owner[by_cell[rank_in(cell[by_cell]) < -room.ravel()[cell[by_cell]]]] = -1
-    return seated(tasks.kind, owner, np.maximum(room, 0))
+    owner[by_cell[rank_within_group(cell[by_cell]) < -room.ravel()[cell[by_cell]]]] = -1
+    return fill_round_robin(tasks.kind, owner, np.maximum(room, 0))
 
 
-def parts(sizes: Longs, totals: Longs, *have: Longs) -> Longs:
+def counts_by_subtopology(sizes: Longs, totals: Longs, *have: Longs) -> Longs:
     """How many of each kind each process should run: kinds x processes, with `sizes` and `totals` as sums.
 
     Each is its process's part of the kind, rounded; and so that as many as possible may stay where they are: `have` says how many
@@ -98,12 +98,12 @@ def parts(sizes: Longs, totals: Longs, *have: Longs) -> Longs:
         strays = np.stack([each <= part for each in have]).sum(0, dtype=np.int64)[kind, process]
         edges = Edges(kind.astype(np.int32), (process + len(sizes)).astype(np.int32), strays)
         surplus = np.concatenate((sizes - part.sum(1), part.sum(0) - totals))
-        up = settled(edges, np.zeros(len(kind), np.bool_), surplus)
+        up = min_cost_rebalance(edges, np.zeros(len(kind), np.bool_), surplus)
         part[kind[up], process[up]] += 1
     return part
 
 
-def taken_up(tasks: Placed, room: Longs, offers: Holdings) -> Ints:
+def move_to_candidates(tasks: CurrentTasks, room: Longs, offers: RankedClients) -> Ints:
     """Who owns each task when those with room took what they have something of; `room` is then what is left, below 0: too much.
 
     Nobody loses more than it has too much.
@@ -121,19 +121,19 @@ def taken_up(tasks: Placed, room: Longs, offers: Holdings) -> Ints:
     return owner
 
 
-def seated(kind: Ints, owner: Ints, room: Longs) -> Ints:
+def fill_round_robin(kind: Ints, owner: Ints, room: Longs) -> Ints:
     """Who owns each task when those of nobody went to where there is room for their kind, in turn."""
     nobodys = np.flatnonzero(owner < 0)
     nobodys = nobodys[np.argsort(kind[nobodys], kind="stable")]
     of_kind, process = np.nonzero(room)
     count = room[of_kind, process]
     of_kind, process = np.repeat(of_kind, count), np.repeat(process, count)
-    in_turn = np.lexsort((process, rank_in(of_kind * room.shape[1] + process), of_kind))
+    in_turn = np.lexsort((process, rank_within_group(of_kind * room.shape[1] + process), of_kind))
     owner[nobodys] = process[in_turn]
     return owner
 
 
-def rank_in(group: Ints | Longs) -> Longs:
+def rank_within_group(group: Ints | Longs) -> Longs:
     """The number of each among those of its group, from 0; the groups, from -1 on, ascend."""
     start = np.flatnonzero(np.diff(group, prepend=-2))
     length = np.diff(np.append(start, len(group)))
@@ -141,7 +141,7 @@ def rank_in(group: Ints | Longs) -> Longs:
     return rank
 
 
-def planned(group: Group, those: Bools, base: Longs, *, home_rank: int = NOTHING) -> Ints:
+def plan_active_tasks(group: AssignmentProblem, those: Bools, base: Longs, *, home_rank: int = RANK_NONE) -> Ints:
     """The process that should run each of `those` tasks, -1 for the others.
 
     base: how many others each process runs. home_rank: the lowest rank with which the best process of a task is its home.
@@ -152,10 +152,10 @@ def planned(group: Group, those: Bools, base: Longs, *, home_rank: int = NOTHING
     number[chosen] = np.arange(len(chosen))
     offers = group.had.where(those[group.had.task])
     offers = offers._replace(task=number[offers.task])
-    home, rank = homes(offers.where(offers.rank <= home_rank), len(chosen))
-    had = (np.bincount(home[those], minlength=len(base)) for those in (home >= 0, rank == RUNS))
-    totals = even(Loads(base, group.crew.consumers), len(chosen), *had)
+    home, rank = best_clients(offers.where(offers.rank <= home_rank), len(chosen))
+    had = (np.bincount(home[those], minlength=len(base)) for those in (home >= 0, rank == RANK_RUNNING))
+    totals = balanced_counts(Loads(base, group.crew.consumers), len(chosen), *had)
     kind = np.unique(tasks.subtopology[chosen], return_inverse=True)[1].astype(np.int32)
     owner = np.full(len(those), -1, np.int32)
-    owner[chosen] = owners(Placed(kind, home, rank == RUNS, tasks.end[chosen]), totals, offers)
+    owner[chosen] = assign_owners(CurrentTasks(kind, home, rank == RANK_RUNNING, tasks.end[chosen]), totals, offers)
     return owner

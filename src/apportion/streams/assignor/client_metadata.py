@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import Crew, Longs, Tasks
+from apportion.streams.assignor.client_states import ClientStates, Longs, Tasks
 from apportion.streams.metadata.model import RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.streams.topology import Task
 from apportion.topics import TopicPartition
 
-SUMS_SINCE = 7
+OFFSET_SUMS_SINCE = 7
 """The first metadata version whose members say what they run; cooperative ones of before only say what they own."""
-FUTURE = b""
+FUTURE_PROCESS_ID = b""
 """The process id of all who speak a version from the future."""
 
 
-class Consumer(NamedTuple):
+class ConsumerMetadata(NamedTuple):
     """What the leader heard of one consumer. info: None: nothing that can be read, so it gets nothing.
 
     owned: what it reads, or may read, until it is told otherwise. fits: it subscribes to what the leader's topology reads.
@@ -30,11 +30,11 @@ class Consumer(NamedTuple):
 
     info: SubscriptionInfo | FutureInfo | None
     owned: tuple[TopicPartition, ...] = ()
-    fits: bool = True
+    subscribes_to_topology: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ClientMetadata:
     """One process. consumers: member ids, in order. host: where it answers queries; None if it does not say, or nonsense."""
 
     id: bytes
@@ -43,68 +43,70 @@ class Process:
     tags: Mapping[str, str]
 
 
-def processes_of(said: Mapping[str, Consumer]) -> tuple[Process, ...]:
+def group_by_process(said: Mapping[str, ConsumerMetadata]) -> tuple[ClientMetadata, ...]:
     """The processes in order of their ids. What is said of a process as a whole is taken from its first consumer."""
     threads: dict[bytes, list[str]] = {}
     for member in sorted(said):
         info = said[member].info
-        threads.setdefault(info.process_id if isinstance(info, SubscriptionInfo) else FUTURE, []).append(member)
-    return tuple(_process(id_, members, said[members[0]].info) for id_, members in sorted(threads.items()))
+        threads.setdefault(info.process_id if isinstance(info, SubscriptionInfo) else FUTURE_PROCESS_ID, []).append(member)
+    return tuple(_client_metadata(id_, members, said[members[0]].info) for id_, members in sorted(threads.items()))
 
 
-def _process(id_: bytes, members: list[str], info: SubscriptionInfo | FutureInfo | None) -> Process:
+def _client_metadata(id_: bytes, members: list[str], info: SubscriptionInfo | FutureInfo | None) -> ClientMetadata:
     if not isinstance(info, SubscriptionInfo):
-        return Process(id_, tuple(members), None, {})
-    return Process(id_, tuple(members), host_or_none(info.endpoint), info.tags)
+        return ClientMetadata(id_, tuple(members), None, {})
+    return ClientMetadata(id_, tuple(members), host_or_none(info.endpoint), info.tags)
 
 
-ENDPOINT = re.compile(r"(?:[\w.%-]*://)?\[?([\w.:%-]+?)\]?:([0-9]{1,10})", re.ASCII)
-LONGEST_ENDPOINT = 1_000
+ENDPOINT_PATTERN = re.compile(r"(?:[\w.%-]*://)?\[?([\w.:%-]+?)\]?:([0-9]{1,10})", re.ASCII)
+MAX_ENDPOINT_CHARS = 1_000
 """Characters; a host has 255 at most."""
 
 
 def host_or_none(endpoint: str) -> HostInfo | None:
     """The host of "host:port", "[::1]:port" or "scheme://host:port", as Kafka's clients read it; None for anything else."""
-    found = ENDPOINT.fullmatch(endpoint) if len(endpoint) <= LONGEST_ENDPOINT else None
+    found = ENDPOINT_PATTERN.fullmatch(endpoint) if len(endpoint) <= MAX_ENDPOINT_CHARS else None
     if found is None or int(found[2]) >= 2**31:
         return None
     return HostInfo(found[1], int(found[2]))
 
 
-class Numbers(NamedTuple):
+class TaskIndex(NamedTuple):
     """The tasks by number, and the numbers of tasks and of source partitions."""
 
     tasks: Sequence[Task]
-    of_task: Mapping[TaskId, int]
-    of_partition: Mapping[TopicPartition, int]
+    index_of_task: Mapping[TaskId, int]
+    index_of_partition: Mapping[TopicPartition, int]
 
 
-def numbered(tasks: Sequence[Task]) -> Numbers:
+def index_tasks(tasks: Sequence[Task]) -> TaskIndex:
     """Tasks, in order of their ids, by number."""
-    return Numbers(
+    return TaskIndex(
         tasks,
         {task.id: number for number, task in enumerate(tasks)},
         {place: number for number, task in enumerate(tasks) for place in task.sources},
     )
 
 
-def task_arrays(numbers: Numbers, end: Longs) -> Tasks:
+def task_arrays(numbers: TaskIndex, end: Longs) -> Tasks:
     """The tasks as an assignor wants to see them. end: the sum of the end offsets of each one's changelogs."""
     ids = np.array([task.id[:2] for task in numbers.tasks], np.int32).reshape(-1, 2)
     stateful = np.array([bool(task.changelogs) for task in numbers.tasks], np.bool_)
     return Tasks(ids[:, 0].copy(), ids[:, 1].copy(), stateful, end)
 
 
-def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers: Numbers, end: Longs) -> Crew:
+def build_client_states(
+    processes: Sequence[ClientMetadata], said: Mapping[str, ConsumerMetadata], numbers: TaskIndex, end: Longs
+) -> ClientStates:
     """What each process has of each task. Tasks that nobody knows any more are passed over.
 
     A task is active where a consumer says that it runs it. One that it owns and says nothing of is, too, if there is no state to
     speak of, or its words cannot say so, or cannot be read; else it restores it, and has nothing of its state yet. Of several
     threads of a process the one with the smallest lag counts.
     """
-    parts = [_rows(number, said[member], numbers) for number, process in enumerate(processes) for member in process.consumers]
+    parts = [_task_rows(number, said[member], numbers) for number, process in enumerate(processes) for member in process.consumers]
     process_, task_, sums, owns = np.concatenate([np.empty((4, 0), np.int64), *parts], axis=1)
-    lag, active = lags(sums, end[task_]), sums == RUNNING
+    lag, active = lags_behind(sums, end[task_]), sums == RUNNING
     order = np.lexsort((~active, lag, task_, process_))
     process_, task_, lag, active, prior = process_[order], task_[order], lag[order], active[order], (active | (owns > 0))[order]
     first = np.ones(len(order), np.bool_)
@@ -112,15 +114,17 @@ def crew_of(processes: Sequence[Process], said: Mapping[str, Consumer], numbers:
     consumers = np.array([len(process.consumers) for process in processes], np.int32)
     tags = tuple(process.tags for process in processes)
     prior = np.logical_or.reduceat(prior, np.flatnonzero(first)) if len(prior) else prior
-    return Crew(consumers, tags, process_[first].astype(np.int32), task_[first].astype(np.int32), lag[first], active[first], prior)
+    return ClientStates(
+        consumers, tags, process_[first].astype(np.int32), task_[first].astype(np.int32), lag[first], active[first], prior
+    )
 
 
-def _rows(process: int, consumer: Consumer, numbers: Numbers) -> Longs:
-    """Process, task, offset sum, and whether it owns it, of all that one consumer says to have, or owns."""
-    told, sums = sums_of(consumer, numbers)
+def _task_rows(process: int, consumer: ConsumerMetadata, numbers: TaskIndex) -> Longs:
+    """ClientMetadata, task, offset sum, and whether it owns it, of all that one consumer says to have, or owns."""
+    told, sums = task_offset_sums(consumer, numbers)
     known = dict.fromkeys(told)
-    owned = dict.fromkeys(numbers.of_partition.get(place, -1) for place in consumer.owned)
-    mute = not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < SUMS_SINCE
+    owned = dict.fromkeys(numbers.index_of_partition.get(place, -1) for place in consumer.owned)
+    mute = not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < OFFSET_SUMS_SINCE
     more = [task for task in owned if task not in known]
     runs = [RUNNING if mute or not numbers.tasks[task].changelogs else 0 for task in more]
     task = np.array([*told, *more], np.int64)
@@ -129,15 +133,15 @@ def _rows(process: int, consumer: Consumer, numbers: Numbers) -> Longs:
     return rows[:, task >= 0]
 
 
-def sums_of(consumer: Consumer, numbers: Numbers) -> tuple[list[int], Longs]:
+def task_offset_sums(consumer: ConsumerMetadata, numbers: TaskIndex) -> tuple[list[int], Longs]:
     """The tasks, by number, of which a consumer says to have something, -1 for one that nobody knows, and their offset sums."""
     if not isinstance(consumer.info, SubscriptionInfo):
         return [], np.empty(0, np.int64)
     told = consumer.info.offset_sums
-    return [numbers.of_task.get(id_, -1) for id_ in told], np.fromiter(told.values(), np.int64, len(told))
+    return [numbers.index_of_task.get(id_, -1) for id_ in told], np.fromiter(told.values(), np.int64, len(told))
 
 
-def lags(sums: Longs, end: Longs) -> Longs:
+def lags_behind(sums: Longs, end: Longs) -> Longs:
     """What is missing of `end` where `sums` is there. Who has more than there is, or says what is no offset, has to begin anew."""
     known = (sums >= 0) & (sums <= end)
     return np.where(sums == RUNNING, 0, np.where(known, end - np.where(known, sums, 0), end))

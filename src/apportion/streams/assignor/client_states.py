@@ -30,7 +30,7 @@ class Tasks(NamedTuple):
     end: Longs
 
 
-class Crew(NamedTuple):
+class ClientStates(NamedTuple):
     """P processes in order of their ids, and what they have of tasks.
 
     consumers: how many consumers (stream threads) each has, at least 1. tags: the client tags of each.
@@ -45,10 +45,10 @@ class Crew(NamedTuple):
     task: Ints
     lag: Longs
     active: Bools
-    prior: Bools
+    previously_active: Bools
 
 
-class Policy(NamedTuple):
+class AssignmentConfigs(NamedTuple):
     """What an assignor is set to, by Kafka Streams' names and defaults.
 
     standbys: num.standby.replicas. acceptable_lag: acceptable.recovery.lag. max_warmups: max.warmup.replicas, of the whole group.
@@ -56,12 +56,12 @@ class Policy(NamedTuple):
     """
 
     standbys: int = 0
-    acceptable_lag: int = 10_000
-    max_warmups: int = 2
+    acceptable_recovery_lag: int = 10_000
+    max_warmup_replicas: int = 2
     tags: tuple[str, ...] = ()
 
 
-class Shares(NamedTuple):
+class TaskAssignment(NamedTuple):
     """Who has which task from now on.
 
     active: T, the process that runs each task. standby, warmup: rows of (process, task), in order; no process has two roles in one
@@ -71,4 +71,4 @@ class Shares(NamedTuple):
     active: Ints
     standby: NDArray[np.int32]
     warmup: NDArray[np.int32]
-    probes: bool = False
+    needs_probing_rebalance: bool = False

@@ -12,7 +12,7 @@ from apportion.streams.assignor.balance import SCALE, Loads
 from apportion.streams.assignor.client_states import Ints, Longs
 
 
-class Kinds(NamedTuple):
+class TagSets(NamedTuple):
     """Processes that have the same tags are of one kind.
 
     kind: of each process. values: kinds x dimensions, a number for each value of a tag. A process without the tag (-1) differs from
@@ -23,16 +23,16 @@ class Kinds(NamedTuple):
     values: Ints
 
 
-def kinds_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) -> Kinds:
+def tag_sets_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) -> TagSets:
     """The processes told apart by these tags and no others."""
     seen: dict[tuple[str | None, ...], int] = {}
     kind = [seen.setdefault(tuple(each.get(name) for name in dimensions), len(seen)) for each in tags]
     numbers: list[dict[str | None, int]] = [{None: -1} for _ in dimensions]
     values = [[numbers[at].setdefault(value, len(numbers[at]) - 1) for at, value in enumerate(each)] for each in seen]
-    return Kinds(np.array(kind, np.int32), np.array(values, np.int32).reshape(len(seen), len(dimensions)))
+    return TagSets(np.array(kind, np.int32), np.array(values, np.int32).reshape(len(seen), len(dimensions)))
 
 
-def wanted_of_kinds(kinds: Kinds, loads: Loads, active: Ints, wanted: int) -> Longs:
+def standbys_per_tag_set(kinds: TagSets, loads: Loads, active: Ints, wanted: int) -> Longs:
     """How many standbys each task should have on processes of each kind: tasks x kinds, `wanted` in each row.
 
     active: the process that should run each task. Each standby goes to the kind of the process with the least load for each
@@ -43,7 +43,7 @@ def wanted_of_kinds(kinds: Kinds, loads: Loads, active: Ints, wanted: int) -> Lo
         return np.full((len(active), 1), wanted, np.int64)
     differs = ((kinds.values[:, None] != kinds.values) | (kinds.values[:, None] < 0))[kinds.kind]
     consumers = loads.consumers.astype(np.int64)
-    load = loads.base * SCALE // consumers
+    load = loads.fixed * SCALE // consumers
     more = SCALE // consumers
     want = np.zeros((len(active), many), np.int64)
     differences = differs.sum(2)

@@ -5,18 +5,20 @@ What nobody runs goes where something of it is, else to who has the least to do;
 
 import numpy as np
 
-from apportion.streams.assignor.balance import planned
-from apportion.streams.assignor.client_states import UNLIMITED_LAG, Crew, Policy, Shares, Tasks
-from apportion.streams.assignor.movements import Plan, shares_of
-from apportion.streams.assignor.standby_tags import standbys
-from apportion.streams.assignor.task_lags import RUNS, group_of, homes
+from apportion.streams.assignor.balance import plan_active_tasks
+from apportion.streams.assignor.client_states import UNLIMITED_LAG, AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.ranked_clients import RANK_RUNNING, assignment_problem, best_clients
+from apportion.streams.assignor.standby_tasks import plan_standby_tasks
+from apportion.streams.assignor.task_movements import TaskPlan, assign_as_planned
 
 
-def fallback(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+def fallback(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
     """Who has which task until the group looks again. Lags are not looked at: a process that says to have some of a task has it."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    group = group_of(alike, crew._replace(active=crew.prior), policy._replace(acceptable_lag=UNLIMITED_LAG))
-    runs = homes(group.had.where(group.had.rank == RUNS), len(tasks.end))[0]
+    group = assignment_problem(
+        alike, crew._replace(active=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
+    )
+    runs = best_clients(group.had.where(group.had.rank == RANK_RUNNING), len(tasks.end))[0]
     free = runs < 0
-    active = np.where(free, planned(group, free, np.bincount(runs[~free], minlength=len(crew.consumers))), runs)
-    return shares_of(Plan(active, standbys(group, active)), probes=True)
+    active = np.where(free, plan_active_tasks(group, free, np.bincount(runs[~free], minlength=len(crew.consumers))), runs)
+    return assign_as_planned(TaskPlan(active, plan_standby_tasks(group, active)), probes=True)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.assign.flow import UNREACHED, Arcs, blocking_flow, cheapest_ways, on_cheapest_ways
+from apportion.assign.flow import UNREACHED, Arcs, blocking_flow, on_shortest_paths, shortest_distances
 from apportion.streams.assignor.client_states import Bools, Ints, Longs
 
 
@@ -16,7 +16,7 @@ class Edges(NamedTuple):
     cost: Longs
 
 
-def settled(edges: Edges, taken: Bools, balance: Longs) -> Bools:
+def min_cost_rebalance(edges: Edges, taken: Bools, balance: Longs) -> Bools:
     """Which edges are taken once no surplus can reach a room any more; at the least cost.
 
     A way leads over an edge from left to right by taking it, and from right to left by giving it up. balance: of each node its
@@ -32,10 +32,10 @@ def settled(edges: Edges, taken: Bools, balance: Longs) -> Bools:
     taken, balance = taken.copy(), balance[nodes]
     while (balance > 0).any() and (balance < 0).any():
         is_open = taken[edge] != forth
-        reach = cheapest_ways(arcs, cost, is_open, balance < 0)
+        reach = shortest_distances(arcs, cost, is_open, balance < 0)
         if not (reach[balance > 0] < UNREACHED).any():
             break
-        chosen = np.flatnonzero(on_cheapest_ways(arcs, cost, is_open, reach))
+        chosen = np.flatnonzero(on_shortest_paths(arcs, cost, is_open, reach))
         way = Arcs(arcs.tail[chosen], arcs.head[chosen])
         carried = blocking_flow(way, np.ones(len(chosen), np.int64), balance)
         np.subtract.at(balance, way.tail, carried)

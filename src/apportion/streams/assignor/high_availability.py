@@ -8,18 +8,18 @@ purpose: decision 0040.
 
 import numpy as np
 
-from apportion.streams.assignor.balance import planned
-from apportion.streams.assignor.client_states import Crew, Policy, Shares, Tasks
-from apportion.streams.assignor.movements import Plan, feasible
-from apportion.streams.assignor.standby_tags import standbys
-from apportion.streams.assignor.task_lags import group_of
+from apportion.streams.assignor.balance import plan_active_tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.ranked_clients import assignment_problem
+from apportion.streams.assignor.standby_tasks import plan_standby_tasks
+from apportion.streams.assignor.task_movements import TaskPlan, assign_with_warmups
 
 
-def high_availability(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+def high_availability(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
     """Who has which task from now on; tasks with state first, then those without, to where the fewest run."""
-    group = group_of(tasks, crew, policy)
+    group = assignment_problem(tasks, crew, policy)
     nothing = np.zeros(len(crew.consumers), np.int64)
-    active = planned(group, tasks.stateful, nothing)
-    now = feasible(group, Plan(active, standbys(group, active)))
+    active = plan_active_tasks(group, tasks.stateful, nothing)
+    now = assign_with_warmups(group, TaskPlan(active, plan_standby_tasks(group, active)))
     running = np.bincount(now.active[tasks.stateful], minlength=len(nothing))
-    return now._replace(active=np.where(tasks.stateful, now.active, planned(group, ~tasks.stateful, running)))
+    return now._replace(active=np.where(tasks.stateful, now.active, plan_active_tasks(group, ~tasks.stateful, running)))

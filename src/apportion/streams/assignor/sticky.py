@@ -6,16 +6,20 @@ group never looks again by itself.
 
 import numpy as np
 
-from apportion.streams.assignor.balance import planned
-from apportion.streams.assignor.client_states import UNLIMITED_LAG, Crew, Policy, Shares, Tasks
-from apportion.streams.assignor.movements import Plan, shares_of
-from apportion.streams.assignor.standby_tags import standbys
-from apportion.streams.assignor.task_lags import RUNS, group_of
+from apportion.streams.assignor.balance import plan_active_tasks
+from apportion.streams.assignor.client_states import UNLIMITED_LAG, AssignmentConfigs, ClientStates, TaskAssignment, Tasks
+from apportion.streams.assignor.ranked_clients import RANK_RUNNING, assignment_problem
+from apportion.streams.assignor.standby_tasks import plan_standby_tasks
+from apportion.streams.assignor.task_movements import TaskPlan, assign_as_planned
 
 
-def sticky(tasks: Tasks, crew: Crew, policy: Policy) -> Shares:
+def sticky(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
     """Who has which task from now on: the previous owner, else one who has something of it, else who has the least to do."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    group = group_of(alike, crew._replace(active=crew.prior), policy._replace(acceptable_lag=UNLIMITED_LAG))
-    active = planned(group, np.ones(len(tasks.end), np.bool_), np.zeros(len(crew.consumers), np.int64), home_rank=RUNS)
-    return shares_of(Plan(active, standbys(group, active)))
+    group = assignment_problem(
+        alike, crew._replace(active=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
+    )
+    active = plan_active_tasks(
+        group, np.ones(len(tasks.end), np.bool_), np.zeros(len(crew.consumers), np.int64), home_rank=RANK_RUNNING
+    )
+    return assign_as_planned(TaskPlan(active, plan_standby_tasks(group, active)))

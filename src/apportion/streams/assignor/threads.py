@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 
-class Work(NamedTuple):
+class ProcessTasks(NamedTuple):
     """The tasks of a process, by number, each kind in order.
 
     had: what each consumer had of them, the most complete first; a consumer that is left out had nothing.
@@ -20,26 +20,26 @@ class Work(NamedTuple):
     had: Mapping[str, Sequence[int]]
 
 
-class Roles(NamedTuple):
+class ThreadTasks(NamedTuple):
     """The tasks of one consumer, in order."""
 
     active: tuple[int, ...]
     standby: tuple[int, ...]
 
 
-def spread(consumers: Sequence[str], work: Work) -> dict[str, Roles]:
+def assign_tasks_to_threads(consumers: Sequence[str], work: ProcessTasks) -> dict[str, ThreadTasks]:
     """What each consumer runs and keeps. consumers: in order, at least one."""
     loads = dict.fromkeys(consumers, 0)
-    stateful = _deal(work.stateful, work.had, loads)
-    standby = _deal(work.standby, work.had, loads)
-    stateless = _deal(work.stateless, {}, loads)
+    stateful = _assign_evenly(work.stateful, work.had, loads)
+    standby = _assign_evenly(work.standby, work.had, loads)
+    stateless = _assign_evenly(work.stateless, {}, loads)
     return {
-        consumer: Roles(tuple(sorted((*stateful[consumer], *stateless[consumer]))), tuple(sorted(standby[consumer])))
+        consumer: ThreadTasks(tuple(sorted((*stateful[consumer], *stateless[consumer]))), tuple(sorted(standby[consumer])))
         for consumer in consumers
     }
 
 
-def _deal(tasks: Iterable[int], had: Mapping[str, Sequence[int]], loads: dict[str, int]) -> dict[str, list[int]]:
+def _assign_evenly(tasks: Iterable[int], had: Mapping[str, Sequence[int]], loads: dict[str, int]) -> dict[str, list[int]]:
     """Everybody's share of these tasks; `loads` counts them from now on.
 
     Who had a task keeps it up to an even load. What is left goes round those with the least, to who had it if he is one of them.

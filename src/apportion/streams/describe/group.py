@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from apportion.errors import DecodeError
 from apportion.streams.metadata.codec import decode_assignment, decode_subscription
 from apportion.streams.metadata.model import RUNNING, AssignmentInfo, FutureInfo, SubscriptionInfo, TaskId
-from apportion.streams.metadata.probing import Spoken
+from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -25,7 +25,7 @@ SCHEDULE_SINCE = 7
 """The first version of assignments that says when to rebalance next."""
 
 
-class Shown(NamedTuple):
+class MemberDescription(NamedTuple):
     """One member as the broker shows it. subscription, assignment: its bytes; empty where the broker does not tell them."""
 
     member_id: str
@@ -37,26 +37,26 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class DescribedConsumer:
     """One member: what it said and what it was given, None where that cannot be read; `unread` says why.
 
     active: its tasks with the partitions that they read; without these where the assignment does not say which are whose.
     """
 
-    shown: Shown
+    shown: MemberDescription
     said: SubscriptionInfo | FutureInfo | None
     given: AssignmentInfo | FutureInfo | None
     active: Mapping[TaskId, tuple[TopicPartition, ...]]
-    unread: tuple[str, ...] = ()
+    decode_errors: tuple[str, ...] = ()
 
     @property
-    def spoken(self) -> Spoken | None:
+    def spoken(self) -> MetadataVersions | None:
         """The two version numbers that it said."""
-        return None if self.said is None else Spoken(self.said.used, self.said.supported)
+        return None if self.said is None else MetadataVersions(self.said.used, self.said.supported)
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class DescribedProcess:
     """One process and its consumers; id: 16 bytes, None for a consumer that does not say which process it is in.
 
     standby: its standby tasks and warm-ups, which look alike, with their source partitions. sums: what it had of tasks when it last
@@ -64,10 +64,10 @@ class Process:
     """
 
     id: bytes | None
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[DescribedConsumer, ...]
     active: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
     standby: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
-    sums: Mapping[TaskId, int] = field(default_factory=dict)
+    offset_sums: Mapping[TaskId, int] = field(default_factory=dict)
     endpoint: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,13 +82,13 @@ class Process:
         return f"{self.name} ({self.endpoint or self.consumers[0].shown.host.removeprefix('/')})"
 
     @property
-    def spoken(self) -> Spoken | None:
+    def spoken(self) -> MetadataVersions | None:
         """The version numbers of the consumer that understands least; None if none can be read."""
         said = [each.spoken for each in self.consumers if each.spoken is not None]
         return min(said, key=lambda spoken: (spoken.understood, spoken.used), default=None)
 
 
-class Copies(Enum):
+class StandbyKind(Enum):
     """What the copies of tasks are that are not active. Assignments call all of them standby tasks."""
 
     STANDBY = "standby"
@@ -97,21 +97,22 @@ class Copies(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Portrait:
+class GroupDescription:
     """A group in its current generation.
 
-    processes: by id, and then the consumers that say none. copies: what the tasks in `Process.standby` are. unowned: tasks that
-    somebody ran when it joined and nobody was given, as far as can be read. next_rebalance_ms: the earliest time at which somebody
+    processes: by id, and then the consumers that say none. copies: what the tasks in `DescribedProcess.standby` are.
+    unowned: tasks that somebody ran when it joined and nobody was given, as far as can be read.
+    next_rebalance_ms: the earliest time at which somebody
     rejoins without another reason, 0: at once; None: nobody does.
     """
 
-    processes: tuple[Process, ...]
-    copies: Copies = Copies.STANDBY
+    processes: tuple[DescribedProcess, ...]
+    standby_kind: StandbyKind = StandbyKind.STANDBY
     unowned: tuple[TaskId, ...] = ()
     next_rebalance_ms: int | None = None
 
     @property
-    def consumers(self) -> tuple[Consumer, ...]:
+    def consumers(self) -> tuple[DescribedConsumer, ...]:
         """All consumers, by process."""
         return tuple(each for process in self.processes for each in process.consumers)
 
@@ -122,10 +123,10 @@ class Portrait:
         return tuple(sorted(dict.fromkeys(each for partitions in active for each in partitions)))
 
 
-def portray(members: Iterable[Shown]) -> Portrait:
+def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
     """The group of these members, whose bytes the broker tells."""
     consumers = [_consumer(shown) for shown in _by_id(members)]
-    processes: dict[bytes, list[Consumer]] = {}
+    processes: dict[bytes, list[DescribedConsumer]] = {}
     for each in consumers:
         if isinstance(each.said, SubscriptionInfo):
             processes.setdefault(bytes(each.said.process_id), []).append(each)
@@ -133,21 +134,21 @@ def portray(members: Iterable[Shown]) -> Portrait:
     nameless = [_process(None, (each,)) for each in consumers if not isinstance(each.said, SubscriptionInfo)]
     times = [each.given.next_rebalance_ms for each in consumers if isinstance(each.given, AssignmentInfo)]
     next_ms = min((time for time in times if time is not None), default=None)
-    plain = Portrait((*named, *nameless), next_rebalance_ms=next_ms)
-    return replace(plain, copies=_copies(plain), unowned=_unowned(plain))
+    plain = GroupDescription((*named, *nameless), next_rebalance_ms=next_ms)
+    return replace(plain, standby_kind=_standby_kind(plain), unowned=_unowned(plain))
 
 
-def outline(members: Iterable[Shown]) -> Portrait:
+def describe_without_metadata(members: Iterable[MemberDescription]) -> GroupDescription:
     """The group of these members while the broker does not tell what they say: each by itself."""
-    consumers = [Consumer(shown, None, None, {}) for shown in _by_id(members)]
-    return Portrait(tuple(_process(None, (each,)) for each in consumers), Copies.EITHER)
+    consumers = [DescribedConsumer(shown, None, None, {}) for shown in _by_id(members)]
+    return GroupDescription(tuple(_process(None, (each,)) for each in consumers), StandbyKind.EITHER)
 
 
-def _by_id(members: Iterable[Shown]) -> list[Shown]:
+def _by_id(members: Iterable[MemberDescription]) -> list[MemberDescription]:
     return sorted(members, key=lambda shown: shown.member_id)
 
 
-def _consumer(shown: Shown) -> Consumer:
+def _consumer(shown: MemberDescription) -> DescribedConsumer:
     """One member, as far as its bytes can be read."""
     unread: list[str] = []
 
@@ -158,28 +159,30 @@ def _consumer(shown: Shown) -> Consumer:
             unread.append(f"its {what} cannot be read: {error}")
             return None
 
-    said = attempt("subscription", _said, shown.subscription)
-    partitions, given = attempt("assignment", _given, shown.assignment) or ((), None)
+    said = attempt("subscription", _decode_subscription, shown.subscription)
+    partitions, given = attempt("assignment", _decode_assignment, shown.assignment) or ((), None)
     active: Mapping[TaskId, tuple[TopicPartition, ...]] = {}
     if isinstance(given, AssignmentInfo):
-        active = _paired(given.active, partitions)
+        active = _partitions_by_task(given.active, partitions)
         if len(given.active) != len(partitions):
             unread.append(f"its assignment names the tasks of {len(given.active)} partitions and gives {len(partitions)}")
-    return Consumer(shown, said, given, active, tuple(unread))
+    return DescribedConsumer(shown, said, given, active, tuple(unread))
 
 
-def _said(blob: Buffer) -> SubscriptionInfo | FutureInfo:
+def _decode_subscription(blob: Buffer) -> SubscriptionInfo | FutureInfo:
     _, subscription = decode(ConsumerProtocolSubscription, blob)
     return decode_subscription(subscription.user_data or b"")
 
 
-def _given(blob: Buffer) -> tuple[tuple[TopicPartition, ...], AssignmentInfo | FutureInfo]:
+def _decode_assignment(blob: Buffer) -> tuple[tuple[TopicPartition, ...], AssignmentInfo | FutureInfo]:
     _, assignment = decode(ConsumerProtocolAssignment, blob)
     partitions = sorted(TopicPartition(each.topic, number) for each in assignment.assigned_partitions for number in each.partitions)
     return tuple(partitions), decode_assignment(assignment.user_data or b"")
 
 
-def _paired(tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]) -> dict[TaskId, tuple[TopicPartition, ...]]:
+def _partitions_by_task(
+    tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]
+) -> dict[TaskId, tuple[TopicPartition, ...]]:
     """Each task once, in order, with its partitions; with none at all where there are not as many as tasks."""
     pairs = zip(tasks, partitions, strict=True) if len(tasks) == len(partitions) else ()
     found: dict[TaskId, tuple[TopicPartition, ...]] = dict.fromkeys(in_order(tasks), ())
@@ -188,7 +191,7 @@ def _paired(tasks: tuple[TaskId, ...], partitions: tuple[TopicPartition, ...]) -
     return found
 
 
-def _process(process_id: bytes | None, consumers: tuple[Consumer, ...]) -> Process:
+def _process(process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]) -> DescribedProcess:
     """What its consumers said and were given, together."""
     active = {task: partitions for each in consumers for task, partitions in each.active.items()}
     given = [each.given for each in consumers if isinstance(each.given, AssignmentInfo)]
@@ -198,7 +201,7 @@ def _process(process_id: bytes | None, consumers: tuple[Consumer, ...]) -> Proce
     for each in said:
         for task, offsets in each.offset_sums.items():
             sums[task] = RUNNING if RUNNING in (offsets, sums.get(task)) else max(offsets, sums.get(task, offsets))
-    return Process(
+    return DescribedProcess(
         process_id,
         consumers,
         {task: active[task] for task in in_order(active)},
@@ -209,7 +212,7 @@ def _process(process_id: bytes | None, consumers: tuple[Consumer, ...]) -> Proce
     )
 
 
-def _copies(portrait: Portrait) -> Copies:
+def _standby_kind(portrait: GroupDescription) -> StandbyKind:
     """Warm-ups go with a next rebalance that is told; they are all there is where a task of a subtopology with state has no copy.
 
     The second is so with the task assignors of Kafka Streams: whatever they make standbys of, each task with a state has as many,
@@ -217,25 +220,25 @@ def _copies(portrait: Portrait) -> Copies:
     """
     given = [each.given for each in portrait.consumers]
     if not all(isinstance(each, AssignmentInfo) and each.used >= SCHEDULE_SINCE for each in given):
-        return Copies.EITHER
+        return StandbyKind.EITHER
     if portrait.next_rebalance_ms is None:
-        return Copies.STANDBY
+        return StandbyKind.STANDBY
     untagged = all(isinstance(each.said, SubscriptionInfo) and not each.said.tags for each in portrait.consumers)
     if portrait.next_rebalance_ms == 0 or not untagged:
-        return Copies.EITHER
+        return StandbyKind.EITHER
     copied = dict.fromkeys(task for process in portrait.processes for task in process.standby)
     with_state = {(task.topology, task.subtopology) for task in copied}
     active = (task for process in portrait.processes for task in process.active)
     bare = any(task not in copied and (task.topology, task.subtopology) in with_state for task in active)
-    return Copies.WARMUP if bare else Copies.EITHER
+    return StandbyKind.WARMUP if bare else StandbyKind.EITHER
 
 
-def _unowned(portrait: Portrait) -> tuple[TaskId, ...]:
+def _unowned(portrait: GroupDescription) -> tuple[TaskId, ...]:
     """What somebody ran and nobody was given. Nothing where some assignment cannot be read: it may be there."""
     if not all(isinstance(each.given, AssignmentInfo) for each in portrait.consumers):
         return ()
     owned = {task for process in portrait.processes for task in process.active}
-    ran = (task for process in portrait.processes for task, offsets in process.sums.items() if offsets == RUNNING)
+    ran = (task for process in portrait.processes for task, offsets in process.offset_sums.items() if offsets == RUNNING)
     return tuple(in_order(task for task in ran if task not in owned))
 
 

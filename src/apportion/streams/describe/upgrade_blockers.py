@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from apportion.streams.metadata.model import EARLIEST_PROBEABLE, LATEST
-from apportion.streams.metadata.probing import Spoken
-from apportion.streams.metadata.releases import RELEASES, SIMULATED
+from apportion.streams.metadata.probing import MetadataVersions
+from apportion.streams.metadata.releases import RELEASES, SIMULATED_VERSION
 
 
-class Holdup(NamedTuple):
+class UpgradeBlocker(NamedTuple):
     """What is spoken, what could be, and who is in the way.
 
     used: the oldest version that somebody speaks. understood: the newest that everybody says to understand. possible: the newest
@@ -21,12 +21,12 @@ class Holdup(NamedTuple):
 
     used: int
     understood: int
-    possible: int
+    newest_understood: int
     holders: tuple[str, ...]
     advice: tuple[str, ...]
 
 
-def find_holdup(said: Mapping[str, Spoken]) -> Holdup | None:
+def find_upgrade_blocker(said: Mapping[str, MetadataVersions]) -> UpgradeBlocker | None:
     """What keeps these processes, by name, from a newer version; None of nobody."""
     if not said:
         return None
@@ -34,23 +34,23 @@ def find_holdup(said: Mapping[str, Spoken]) -> Holdup | None:
     understood = min(spoken.understood for spoken in said.values())
     possible = max(spoken.understood for spoken in said.values())
     if understood == possible:
-        return Holdup(used, understood, possible, (), (_unhindered(said, used, understood),))
+        return UpgradeBlocker(used, understood, possible, (), (_advice_without_blocker(said, used, understood),))
     holders = tuple(name for name in sorted(said) if said[name].understood == understood)
-    alike: dict[Spoken, list[str]] = {}
+    alike: dict[MetadataVersions, list[str]] = {}
     for name in holders:
         alike.setdefault(said[name], []).append(name)
-    return Holdup(used, understood, possible, holders, tuple(_advice(alike[spoken], spoken) for spoken in sorted(alike)))
+    return UpgradeBlocker(used, understood, possible, holders, tuple(_advice(alike[spoken], spoken) for spoken in sorted(alike)))
 
 
-def releases_of(version: int) -> str:
+def releases_with_version(version: int) -> str:
     """The releases of Kafka Streams whose newest metadata version that is, such as "2.1 to 2.3"; "" if there is none."""
-    names = [name for name, release in RELEASES.items() if release.metadata == version != SIMULATED]
+    names = [name for name, release in RELEASES.items() if release.metadata == version != SIMULATED_VERSION]
     if not names or version == LATEST:
         return f"{names[0]} or newer" if names else ""
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
-def _unhindered(said: Mapping[str, Spoken], used: int, understood: int) -> str:
+def _advice_without_blocker(said: Mapping[str, MetadataVersions], used: int, understood: int) -> str:
     if used == understood and used < EARLIEST_PROBEABLE:
         then = "once all run a newer release, bounce them one by one without upgrade.from"
         return f"All speak version {used}, in which nobody can say to support more: {then}."
@@ -61,11 +61,11 @@ def _unhindered(said: Mapping[str, Spoken], used: int, understood: int) -> str:
     return f"All support version {understood}. {_listed(behind)} still {verb} {used}: {who} up in a next rebalance, with no bounce."
 
 
-def _advice(names: list[str], spoken: Spoken) -> str:
+def _advice(names: list[str], spoken: MetadataVersions) -> str:
     """What these processes say, which release that makes them, and what to do."""
     alone = len(names) == 1
     who = f"{_listed(names)} {'speaks' if alone else 'speak'} version {spoken.used}"
-    releases = releases_of(spoken.understood)
+    releases = releases_with_version(spoken.understood)
     it, is_ = ("it", "is") if alone else ("they", "are")
     of = f"of Kafka Streams {releases}" if releases else "of no release that is known here"
     bounce = f"bounce {'it' if alone else 'them one by one'} next"

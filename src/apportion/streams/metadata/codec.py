@@ -17,15 +17,15 @@ from typing import Any, TypeVar, cast
 from apportion.errors import DecodeError, EncodeError
 from apportion.streams.metadata.layouts import (
     NO_REBALANCE,
-    ClientTag,
+    AssignmentHostPartitions,
     Columns,
-    HostPartitions,
     StandbyTask,
     StreamsAssignment,
     StreamsSubscription,
-    StreamsVersion,
+    StreamsUsedVersion,
     StreamsVersions,
-    SubtopologySums,
+    SubscriptionClientTag,
+    SubtopologyOffsetSums,
 )
 from apportion.streams.metadata.model import (
     EARLIEST_PROBEABLE,
@@ -69,7 +69,7 @@ def encode_subscription(info: SubscriptionInfo) -> bytes:
         endpoint=info.endpoint,
         unique=info.unique,
         error=info.error,
-        tags=tuple(ClientTag(key=key, value=value) for key, value in sorted(info.tags.items())),
+        tags=tuple(SubscriptionClientTag(key=key, value=value) for key, value in sorted(info.tags.items())),
         **_said_of_tasks(info.offset_sums, layout),
     )
     return write(said, layout)
@@ -152,7 +152,7 @@ def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | 
 
 
 def _used(buffer: Buffer) -> int:
-    return read(StreamsVersion, 0, buffer)[0].used
+    return read(StreamsUsedVersion, 0, buffer)[0].used
 
 
 def _versions(buffer: Buffer) -> FutureInfo:
@@ -175,7 +175,7 @@ def _said_of_tasks(sums: Mapping[TaskId, int], version: int) -> dict[str, Any]:
         groups: dict[int, list[tuple[int, int]]] = {}
         for task in tasks:
             groups.setdefault(task.subtopology, []).append((task.partition, sums[task]))
-        said = (SubtopologySums(subtopology=number, tasks=_columns(group, 2)) for number, group in groups.items())
+        said = (SubtopologyOffsetSums(subtopology=number, tasks=_columns(group, 2)) for number, group in groups.items())
         return {"subtopology_sums": tuple(said)}
     return {
         "active": _columns([task for task in tasks if sums[task] == RUNNING], 3),
@@ -207,21 +207,21 @@ def _topics_of(info: AssignmentInfo, version: int) -> dict[str, int]:
 
 def _said_of_hosts(
     hosts: Mapping[HostInfo, tuple[TopicPartition, ...]], topics: Mapping[str, int], version: int
-) -> tuple[HostPartitions, ...]:
+) -> tuple[AssignmentHostPartitions, ...]:
     """The layout of what hosts have. topics: their numbers, in versions that say these."""
     said = []
     for host in sorted(hosts):
         names, partitions = _columns(sorted(hosts[host]), 2)
         if version >= NUMBERS_SINCE:
             numbered = (tuple(map(topics.__getitem__, names)), partitions)
-            said.append(HostPartitions(host=host.host, port=host.port, numbered=numbered))
+            said.append(AssignmentHostPartitions(host=host.host, port=host.port, numbered=numbered))
         else:
-            said.append(HostPartitions(host=host.host, port=host.port, partitions=(names, partitions)))
+            said.append(AssignmentHostPartitions(host=host.host, port=host.port, partitions=(names, partitions)))
     return tuple(said)
 
 
 def _heard_of_hosts(
-    field: str, said: tuple[HostPartitions, ...], topics: Mapping[int, str]
+    field: str, said: tuple[AssignmentHostPartitions, ...], topics: Mapping[int, str]
 ) -> dict[HostInfo, tuple[TopicPartition, ...]]:
     """What the hosts have, of which a layout says it. topics: by their numbers."""
     hosts = [HostInfo(each.host, each.port) for each in said]

@@ -17,7 +17,7 @@ NO_REBALANCE = 2**63 - 1
 
 
 @message()
-class StreamsVersion:
+class StreamsUsedVersion:
     """What all versions begin with."""
 
     used: int = int32()
@@ -32,7 +32,7 @@ class StreamsVersions:
 
 
 @message()
-class Task:
+class StreamsTask:
     """A task; from version 10 on with its topology's name."""
 
     subtopology: int = int32()
@@ -41,7 +41,7 @@ class Task:
 
 
 @message()
-class PartitionSum:
+class PartitionOffsetSum:
     """The offset sum of one task of a subtopology."""
 
     partition: int = int32()
@@ -49,15 +49,15 @@ class PartitionSum:
 
 
 @message()
-class SubtopologySums:
+class SubtopologyOffsetSums:
     """The offset sums of the tasks of one subtopology."""
 
     subtopology: int = int32()
-    tasks: Columns = columns(PartitionSum)
+    tasks: Columns = columns(PartitionOffsetSum)
 
 
 @message()
-class TaskSum:
+class TaskOffsetSum:
     """The offset sum of one task."""
 
     subtopology: int = int32()
@@ -67,7 +67,7 @@ class TaskSum:
 
 
 @message()
-class ClientTag:
+class SubscriptionClientTag:
     """One client tag."""
 
     key: str = text()
@@ -81,18 +81,18 @@ class StreamsSubscription:
     used: int = int32()
     supported: int = int32(since=3, default=NO_VERSION, ignorable=True)
     process_id: bytes = uuid()
-    active: Columns = columns(Task, until=6)
-    standby: Columns = columns(Task, until=6)
+    active: Columns = columns(StreamsTask, until=6)
+    standby: Columns = columns(StreamsTask, until=6)
     endpoint: str = text(since=2, ignorable=True)
-    subtopology_sums: tuple[SubtopologySums, ...] = array(SubtopologySums, since=7, until=9)
-    task_sums: Columns = columns(TaskSum, since=10)
+    subtopology_sums: tuple[SubtopologyOffsetSums, ...] = array(SubtopologyOffsetSums, since=7, until=9)
+    task_sums: Columns = columns(TaskOffsetSum, since=10)
     unique: int = int8(since=8, ignorable=True)
     error: int = int32(since=9, ignorable=True)
-    tags: tuple[ClientTag, ...] = array(ClientTag, since=11, ignorable=True)
+    tags: tuple[SubscriptionClientTag, ...] = array(SubscriptionClientTag, since=11, ignorable=True)
 
 
 @message()
-class Partition:
+class AssignmentPartition:
     """A partition with the name of its topic."""
 
     topic: str = utf()
@@ -106,7 +106,7 @@ class StandbyTask:
     subtopology: int = int32()
     partition: int = int32()
     topology: str | None = chars(since=10, nullable=10, default=None)
-    partitions: Columns = columns(Partition)
+    partitions: Columns = columns(AssignmentPartition)
 
 
 @message()
@@ -126,12 +126,12 @@ class NumberedPartition:
 
 
 @message()
-class HostPartitions:
+class AssignmentHostPartitions:
     """The source partitions that one host has."""
 
     host: str = utf()
     port: int = int32()
-    partitions: Columns = columns(Partition, until=4)
+    partitions: Columns = columns(AssignmentPartition, until=4)
     numbered: Columns = columns(NumberedPartition, since=5)
 
 
@@ -141,10 +141,10 @@ class StreamsAssignment:
 
     used: int = int32()
     supported: int = int32(since=3, default=NO_VERSION, ignorable=True)
-    active: Columns = columns(Task)
+    active: Columns = columns(StreamsTask)
     standby: tuple[StandbyTask, ...] = array(StandbyTask)
     topics: Columns = columns(NumberedTopic, since=5)
-    active_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=2, ignorable=True)
-    standby_hosts: tuple[HostPartitions, ...] = array(HostPartitions, since=6)
+    active_hosts: tuple[AssignmentHostPartitions, ...] = array(AssignmentHostPartitions, since=2, ignorable=True)
+    standby_hosts: tuple[AssignmentHostPartitions, ...] = array(AssignmentHostPartitions, since=6)
     error: int = int32(since=4, ignorable=True)
     next_rebalance_ms: int = int64(since=7, default=NO_REBALANCE, ignorable=True)

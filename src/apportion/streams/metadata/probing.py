@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.streams.metadata.model import EARLIEST_PROBEABLE, NO_VERSION
-from apportion.streams.metadata.releases import Manners, Release
+from apportion.streams.metadata.releases import Release, VersionNegotiation
 
 
-class Spoken(NamedTuple):
+class MetadataVersions(NamedTuple):
     """The two version numbers of a subscription or an assignment: the one that it is said in, and the newest that is supported."""
 
     used: int
@@ -23,97 +23,99 @@ class Spoken(NamedTuple):
         return self.used if self.supported == NO_VERSION else self.supported
 
 
-class Ruling(NamedTuple):
+class VersionDecision(NamedTuple):
     """What a leader makes of the versions of its members.
 
     spoken: what every assignment says. future: the members whose words it cannot read. empty: those that get nothing, and are
     told so in `spoken_to_future`. unfinished: all understand a higher version than somebody still speaks.
     """
 
-    spoken: Spoken
-    future: tuple[str, ...]
-    empty: tuple[str, ...]
-    spoken_to_future: Spoken
+    spoken: MetadataVersions
+    future_members: tuple[str, ...]
+    empty_members: tuple[str, ...]
+    future_versions: MetadataVersions
     unfinished: bool
 
 
-class Step(NamedTuple):
+class NextVersion(NamedTuple):
     """What a member speaks from now on, and why it joins again at once; None: it does not."""
 
     used: int
     rejoins: str | None = None
 
 
-def rule(said: Mapping[str, Spoken], release: Release) -> Ruling:
+def decide_versions(said: Mapping[str, MetadataVersions], release: Release) -> VersionDecision:
     """The versions of one assignment. said: of every member by id, the leader's own included. release: the leader's.
 
     Refused if a version cannot be, or if nobody can lead such a group: one member older than probing and one from the future.
     """
-    latest, manners = release.metadata, release.manners
+    latest, manners = release.metadata, release.negotiation
     future = tuple(member for member in sorted(said) if said[member].used > latest)
     for member, spoken in sorted(said.items()):
         if spoken.used < 1 or spoken.understood < spoken.used:
             why = f"member {member!r} speaks metadata version {spoken.used} and says to support {spoken.supported}"
             raise Refused(Code.INVALID_REQUEST, why)
     used = min([latest, *(spoken.used for spoken in said.values())])
-    if future and (manners is Manners.FAILS or used < EARLIEST_PROBEABLE):
+    if future and (manners is VersionNegotiation.FAILS or used < EARLIEST_PROBEABLE):
         why = f"member {future[0]!r} speaks metadata version {said[future[0]].used}, this leader understands {latest}"
-        other = "which cannot probe" if manners is Manners.FAILS else f"and another member speaks {used}, which cannot probe"
+        other = (
+            "which cannot probe" if manners is VersionNegotiation.FAILS else f"and another member speaks {used}, which cannot probe"
+        )
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{why}, {other}: stop it, or set its upgrade.from")
     common = min([latest, *(spoken.understood for spoken in said.values())])
-    if manners is Manners.SHARES:
-        spoken = _spoken(used, common)
-        return Ruling(spoken, future, (), spoken, unfinished=used < common)
-    spoken = _spoken(used, latest)
-    return Ruling(spoken, future, future, Spoken(latest, latest), unfinished=used < common)
+    if manners is VersionNegotiation.SHARES:
+        spoken = _versions_in(used, common)
+        return VersionDecision(spoken, future, (), spoken, unfinished=used < common)
+    spoken = _versions_in(used, latest)
+    return VersionDecision(spoken, future, future, MetadataVersions(latest, latest), unfinished=used < common)
 
 
-def _spoken(used: int, supported: int) -> Spoken:
-    return Spoken(used, supported if used >= EARLIEST_PROBEABLE else NO_VERSION)
+def _versions_in(used: int, supported: int) -> MetadataVersions:
+    return MetadataVersions(used, supported if used >= EARLIEST_PROBEABLE else NO_VERSION)
 
 
-def take_up(sent: int, heard: Spoken, release: Release, leads_unfinished: bool = False) -> Step:
+def next_subscription_version(sent: int, heard: MetadataVersions, release: Release, leads_unfinished: bool = False) -> NextVersion:
     """What a member makes of its assignment. sent: the version of its subscription. release: its own.
 
     leads_unfinished: it leads, and its ruling was `unfinished`. Refused for an assignment in a version above
     `sent`, or with a supported version above what the release understands: the leader does not know what it says.
     """
-    latest, manners = release.metadata, release.manners
+    latest, manners = release.metadata, release.negotiation
     if heard.used > sent:
         why = f"version {sent} was sent and version {heard.used} came back: an assignment never goes beyond its subscription"
         raise Refused(Code.INVALID_REQUEST, why)
-    if manners is Manners.SHARES and heard.supported > latest:
+    if manners is VersionNegotiation.SHARES and heard.supported > latest:
         raise Refused(Code.INVALID_REQUEST, f"all are said to support version {heard.supported}; this member understands {latest}")
     if heard.used < EARLIEST_PROBEABLE:
-        return Step(sent)
-    return _TAKES_UP[manners](sent, heard, latest, leads_unfinished)
+        return NextVersion(sent)
+    return _NEXT_VERSION[manners](sent, heard, latest, leads_unfinished)
 
 
-def _by_kip(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) -> Step:
+def _after_probing(sent: int, heard: MetadataVersions, latest: int, leads_unfinished: bool) -> NextVersion:
     """The leader's own version is what counts: below it, go down and ask again; above it, speak up from the next generation on."""
     if heard.understood < sent:
-        return Step(heard.understood, f"the leader understands version {heard.understood}, not {sent}")
+        return NextVersion(heard.understood, f"the leader understands version {heard.understood}, not {sent}")
     used = min(heard.understood, latest)
-    return Step(used, f"all understand version {used} now" if leads_unfinished else None)
+    return NextVersion(used, f"all understand version {used} now" if leads_unfinished else None)
 
 
-def _since_2_4(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) -> Step:
+def _after_common_version(sent: int, heard: MetadataVersions, latest: int, leads_unfinished: bool) -> NextVersion:
     """What all have in common is what counts, up or down."""
     if heard.supported > sent:
-        return Step(heard.supported, f"all understand version {heard.supported} now")
+        return NextVersion(heard.supported, f"all understand version {heard.supported} now")
     if heard.supported < sent:
-        return Step(heard.supported, f"somebody understands no more than version {heard.supported}")
+        return NextVersion(heard.supported, f"somebody understands no more than version {heard.supported}")
     if heard.used < sent:  # though whoever says less hears from the same assignment that he need not: 4.3.1 does so, too
-        return Step(sent, f"somebody speaks version {heard.used} yet")
-    return Step(sent)
+        return NextVersion(sent, f"somebody speaks version {heard.used} yet")
+    return NextVersion(sent)
 
 
-def _never(sent: int, heard: Spoken, latest: int, leads_unfinished: bool) -> Step:
-    return Step(sent)
+def _unchanged(sent: int, heard: MetadataVersions, latest: int, leads_unfinished: bool) -> NextVersion:
+    return NextVersion(sent)
 
 
-_TAKES_UP: dict[Manners, Callable[[int, Spoken, int, bool], Step]] = {
-    Manners.FAILS: _never,
-    Manners.PROBES: _by_kip,
-    Manners.SHARES: _since_2_4,
+_NEXT_VERSION: dict[VersionNegotiation, Callable[[int, MetadataVersions, int, bool], NextVersion]] = {
+    VersionNegotiation.FAILS: _unchanged,
+    VersionNegotiation.PROBES: _after_probing,
+    VersionNegotiation.SHARES: _after_common_version,
 }

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from apportion.streams.metadata.model import LATEST
 
 
-class Manners(Enum):
+class VersionNegotiation(Enum):
     """How members of a release come to a version that all understand."""
 
     FAILS = "a leader that meets a version from the future fails"
@@ -25,7 +25,7 @@ class Release(NamedTuple):
 
     name: str
     metadata: int
-    manners: Manners
+    negotiation: VersionNegotiation
     upgrade_from: tuple[str, ...]
     eager: bool
     cooperative: bool
@@ -35,11 +35,11 @@ BEFORE_PROBING = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1")
 BEFORE_COOPERATION = (*BEFORE_PROBING, "2.0", "2.1", "2.2", "2.3")
 COOPERATIVE = ("2.4", "2.5", "2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9")
 WITHOUT_EAGER = ("4.0", "4.1", "4.2", "4.3")
-LIKE_MINDED = (*COOPERATIVE, *WITHOUT_EAGER)
-KNOW_ALL = LIKE_MINDED[LIKE_MINDED.index("3.3") :]
+SHARES_VERSIONS = (*COOPERATIVE, *WITHOUT_EAGER)
+KNOWS_EVERY_RELEASE = SHARES_VERSIONS[SHARES_VERSIONS.index("3.3") :]
 """From here on `upgrade.from` names like-minded releases, too: it changes foreign-key joins, and nothing of the rebalance."""
 
-METADATA = {
+NEWEST_VERSION = {
     "0.10.0": 1,
     "0.10.1": 2,
     "0.10.2": 2,
@@ -60,33 +60,35 @@ METADATA = {
 }
 """The newest metadata version of each release; LATEST where none is named."""
 
-SPOKEN_AS = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
+VERSION_BY_UPGRADE_FROM = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
 """The metadata version in which a member speaks by each `upgrade.from` that lowers it; by all others it speaks its newest."""
 
 
 def _release(name: str) -> Release:
-    metadata = METADATA.get(name, LATEST)
+    metadata = NEWEST_VERSION.get(name, LATEST)
     if name in BEFORE_PROBING:  # KAFKA-6054, brought back as KIP-268 asks; of 0.10.1 no such release was ever made
         known = () if name == "0.10.0" else ("0.10.0",)
-        return Release(name, metadata, Manners.FAILS, known, eager=True, cooperative=False)
+        return Release(name, metadata, VersionNegotiation.FAILS, known, eager=True, cooperative=False)
     if name in BEFORE_COOPERATION:
-        return Release(name, metadata, Manners.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
-    older = LIKE_MINDED[: LIKE_MINDED.index(name)] if name in KNOW_ALL else ()
+        return Release(name, metadata, VersionNegotiation.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
+    older = SHARES_VERSIONS[: SHARES_VERSIONS.index(name)] if name in KNOWS_EVERY_RELEASE else ()
     eager = name in COOPERATIVE
     known = (*(BEFORE_COOPERATION if eager else ()), *older)
-    return Release(name, metadata, Manners.SHARES, known, eager, cooperative=True)
+    return Release(name, metadata, VersionNegotiation.SHARES, known, eager, cooperative=True)
 
 
-RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *LIKE_MINDED)}
+RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *SHARES_VERSIONS)}
 """The releases by name, oldest first. A real one beyond these is a row here."""
 
-SIMULATED = LATEST + 1
+SIMULATED_VERSION = LATEST + 1
 """A metadata version that no release speaks yet."""
-RELEASES["post-2.0"] = Release("post-2.0", SIMULATED, Manners.PROBES, BEFORE_PROBING, eager=True, cooperative=False)
-RELEASES["future"] = Release("future", SIMULATED, Manners.SHARES, LIKE_MINDED, eager=False, cooperative=True)
-LEAVES_ON_CLOSE = ("0.10.0", "0.10.1")
+RELEASES["post-2.0"] = Release(
+    "post-2.0", SIMULATED_VERSION, VersionNegotiation.PROBES, BEFORE_PROBING, eager=True, cooperative=False
+)
+RELEASES["future"] = Release("future", SIMULATED_VERSION, VersionNegotiation.SHARES, SHARES_VERSIONS, eager=False, cooperative=True)
+LEAVES_GROUP_ON_CLOSE = ("0.10.0", "0.10.1")
 """Instances of all others are closed without a word to the group (KAFKA-4881), which notices when their session ends."""
-BRIDGE = "3.9"
+BRIDGE_RELEASE = "3.9"
 """The newest release that members of before 2.4 can be upgraded to while they run."""
 
 
@@ -99,10 +101,10 @@ def known_release(name: str) -> Release:
     raise ValueError(f"there is no release {name!r} of Kafka Streams known here; there are {', '.join(RELEASES)}")
 
 
-def spoken_version(release: Release, upgrade_from: str | None) -> int:
+def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
     """The metadata version that a member of that release speaks at first. ValueError if it does not know that `upgrade.from`."""
     _check(release, upgrade_from)
-    return min(release.metadata, SPOKEN_AS.get(upgrade_from or "", release.metadata))
+    return min(release.metadata, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.metadata))
 
 
 def is_eager(release: Release, upgrade_from: str | None) -> bool:
@@ -117,7 +119,7 @@ def _check(release: Release, upgrade_from: str | None) -> None:
     if upgrade_from not in RELEASES:
         raise ValueError(f"upgrade.from must name a release such as 1.1, not {upgrade_from!r}")
     if upgrade_from in BEFORE_COOPERATION and not release.eager:
-        why = f"it cannot rebalance eagerly; go by way of {BRIDGE}"
+        why = f"it cannot rebalance eagerly; go by way of {BRIDGE_RELEASE}"
     else:
         why = f"it knows {', '.join(release.upgrade_from) or 'none'}"
     raise ValueError(f"Kafka Streams {release.name} has no upgrade.from={upgrade_from}: {why}")

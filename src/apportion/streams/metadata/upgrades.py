@@ -5,10 +5,10 @@ Pure: it knows what releases speak and how they rebalance (`releases.py`), and n
 
 from typing import NamedTuple
 
-from apportion.streams.metadata.releases import BRIDGE, RELEASES, Manners, Release, known_release
+from apportion.streams.metadata.releases import BRIDGE_RELEASE, RELEASES, Release, VersionNegotiation, known_release
 
 
-class Bounce(NamedTuple):
+class RollingBounce(NamedTuple):
     """One rolling bounce: every instance, one after the other, comes back as this release with this `upgrade.from`."""
 
     release: Release
@@ -18,10 +18,10 @@ class Bounce(NamedTuple):
         return self.release.name if self.upgrade_from is None else f"{self.release.name} with upgrade.from={self.upgrade_from}"
 
 
-class Upgrade(NamedTuple):
+class UpgradePath(NamedTuple):
     """The way from one release to another. why: one sentence. bridge: a third release that the first bounce brings, if it must."""
 
-    bounces: tuple[Bounce, ...]
+    bounces: tuple[RollingBounce, ...]
     why: str
     bridge: str | None = None
 
@@ -31,14 +31,14 @@ class Upgrade(NamedTuple):
         return self.bounces[0].upgrade_from
 
 
-def upgrade(from_: str, to: str) -> Upgrade:
+def upgrade_path(from_: str, to: str) -> UpgradePath:
     """The bounces from one release to another, upwards or down. ValueError with one sentence if there is no way."""
     old, new = known_release(from_), known_release(to)
     low, high = sorted((old, new), key=_age)
-    why = _why_apart(low, high)
+    why = _incompatibility_or_none(low, high)
     if why is None:
-        return Upgrade((Bounce(new),), "members of both releases can be in one group")
-    middle = _speaks_as(low, high)
+        return UpgradePath((RollingBounce(new),), "members of both releases can be in one group")
+    middle = _interim_release_or_none(low, high)
     if middle is None:
         known = ", ".join(high.upgrade_from) or "none"
         raise ValueError(
@@ -46,18 +46,20 @@ def upgrade(from_: str, to: str) -> Upgrade:
             f"stop all instances, then start them as {new.name}"
         )
     bridge = None if middle in (old, new) else middle.name
-    return Upgrade((Bounce(middle, low.name), Bounce(new)), f"{why}, which upgrade.from={low.name} avoids", bridge)
+    return UpgradePath(
+        (RollingBounce(middle, low.name), RollingBounce(new)), f"{why}, which upgrade.from={low.name} avoids", bridge
+    )
 
 
-def forced(from_: str, to: str, bounces: int) -> Upgrade:
+def forced_upgrade_path(from_: str, to: str, bounces: int) -> UpgradePath:
     """The way with so many bounces, right or wrong: one without `upgrade.from`, or the two that are needed. ValueError as above."""
-    needed = upgrade(from_, to)
+    needed = upgrade_path(from_, to)
     if bounces == len(needed.bounces):
         return needed
     if bounces != 1:
         needs = "one bounce is needed" if len(needed.bounces) == 1 else "two bounces are needed, or one by force"
         raise ValueError(f"from {from_} to {to} {needs}, not {bounces}")
-    return Upgrade((Bounce(known_release(to)),), "that is what was asked for, not what is needed")
+    return UpgradePath((RollingBounce(known_release(to)),), "that is what was asked for, not what is needed")
 
 
 _AGES = {name: age for age, name in enumerate(RELEASES)}
@@ -67,18 +69,18 @@ def _age(release: Release) -> int:
     return _AGES[release.name]
 
 
-def _why_apart(low: Release, high: Release) -> str | None:
+def _incompatibility_or_none(low: Release, high: Release) -> str | None:
     """Why members of the two cannot be in one group as they are; None if they can."""
-    if low.manners is Manners.FAILS and high.metadata > low.metadata:
+    if low.negotiation is VersionNegotiation.FAILS and high.metadata > low.metadata:
         return f"a leader of {low.name} fails when a member speaks metadata version {high.metadata}"
     if low.cooperative != high.cooperative:
         return f"members of {low.name if low.eager and not low.cooperative else high.name} rebalance eagerly"
     return None
 
 
-def _speaks_as(low: Release, high: Release) -> Release | None:
+def _interim_release_or_none(low: Release, high: Release) -> Release | None:
     """The release that takes the place of `high` beside members of `low`: itself, or the bridge; None if neither can."""
     if low.name in high.upgrade_from:
         return high
-    bridge = RELEASES[BRIDGE]
+    bridge = RELEASES[BRIDGE_RELEASE]
     return bridge if high.cooperative and low.name in bridge.upgrade_from else None

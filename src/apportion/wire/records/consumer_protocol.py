@@ -4,7 +4,7 @@ from apportion.wire.fields import array, int32, message, octets, string
 
 
 @message()
-class TopicPartition:
+class ConsumerProtocolTopicPartition:
     """Partitions of one topic."""
 
     topic: str = string()
@@ -17,7 +17,7 @@ class ConsumerProtocolSubscription:
 
     topics: tuple[str, ...] = array(string())
     user_data: bytes | memoryview | None = octets(nullable=0, default=None)
-    owned_partitions: tuple[TopicPartition, ...] = array(TopicPartition, since=1, ignorable=True)
+    owned_partitions: tuple[ConsumerProtocolTopicPartition, ...] = array(ConsumerProtocolTopicPartition, since=1, ignorable=True)
     generation_id: int = int32(since=2, default=-1, ignorable=True)
     rack_id: str | None = string(since=3, nullable=3, default=None, ignorable=True)
 
@@ -26,7 +26,7 @@ class ConsumerProtocolSubscription:
 class ConsumerProtocolAssignment:
     """What the leader gives a member. All versions look the same."""
 
-    assigned_partitions: tuple[TopicPartition, ...] = array(TopicPartition)
+    assigned_partitions: tuple[ConsumerProtocolTopicPartition, ...] = array(ConsumerProtocolTopicPartition)
     user_data: bytes | memoryview | None = octets(nullable=0, default=None)
 
 
@@ -37,7 +37,7 @@ class StickyUserData:
     The bytes do not say their version.
     """
 
-    topic_partitions: tuple[TopicPartition, ...] = array(TopicPartition)
+    topic_partitions: tuple[ConsumerProtocolTopicPartition, ...] = array(ConsumerProtocolTopicPartition)
     generation: int = int32(since=1, default=-1, ignorable=True)
 
 

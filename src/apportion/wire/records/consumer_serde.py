@@ -11,9 +11,9 @@ from apportion.wire.codec import Buffer, read, write
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
     CooperativeStickyUserData,
     StickyUserData,
-    TopicPartition,
 )
 
 T = TypeVar("T", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
@@ -39,7 +39,7 @@ def decode(cls: type[T], blob: Buffer) -> tuple[int, T]:
     return version, value
 
 
-def encode_sticky(partitions: tuple[TopicPartition, ...], generation: int) -> bytes:
+def encode_sticky(partitions: tuple[ConsumerProtocolTopicPartition, ...], generation: int) -> bytes:
     """What `sticky` says of an assignment, in version 1. Readers of version 0 take no notice of the generation."""
     return write(StickyUserData(topic_partitions=partitions, generation=generation), 1)
 

@@ -171,7 +171,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 
 @message()
-class TopicPartitions:
+class RecordTopicPartitions:
     """Partitions of one topic; only in a current assignment also the epoch at which each was given."""
 
     topic_id: bytes = uuid()
@@ -183,7 +183,7 @@ class TopicPartitions:
 class ConsumerGroupTargetAssignmentMemberValue:
     """The partitions that the member shall have."""
 
-    topic_partitions: tuple[TopicPartitions, ...] = array(TopicPartitions)
+    topic_partitions: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
 
 
 @message(key=8, type="key")
@@ -201,8 +201,8 @@ class ConsumerGroupCurrentMemberAssignmentValue:
     member_epoch: int = int32()
     previous_member_epoch: int = int32()
     state: int = int8()
-    assigned_partitions: tuple[TopicPartitions, ...] = array(TopicPartitions)
-    partitions_pending_revocation: tuple[TopicPartitions, ...] = array(TopicPartitions)
+    assigned_partitions: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
+    partitions_pending_revocation: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
 
 
 @message(key=16, type="key")

@@ -6,14 +6,14 @@ with the same tags then share these among themselves as `posts.py` says.
 
 import numpy as np
 
-from apportion.streams.assignor.balance import Loads, rank_in
+from apportion.streams.assignor.balance import Loads, rank_within_group
 from apportion.streams.assignor.client_states import Ints
-from apportion.streams.assignor.client_tags import kinds_of, wanted_of_kinds
-from apportion.streams.assignor.standby_balance import Posts, posted
-from apportion.streams.assignor.task_lags import Group
+from apportion.streams.assignor.client_tags import standbys_per_tag_set, tag_sets_of
+from apportion.streams.assignor.ranked_clients import AssignmentProblem
+from apportion.streams.assignor.standby_balance import StandbyProblem, balance_standbys
 
 
-def standbys(group: Group, active: Ints) -> Ints:
+def plan_standby_tasks(group: AssignmentProblem, active: Ints) -> Ints:
     """The processes that should stand by for each task, tasks x standbys; -1 at the end of a row that has fewer.
 
     active: who should run each task; -1: a task that does not count.
@@ -25,20 +25,20 @@ def standbys(group: Group, active: Ints) -> Ints:
     wanting = np.flatnonzero(tasks.stateful)
     if not wide or not len(wanting):
         return places
-    kinds = kinds_of(crew.tags, policy.tags)
+    kinds = tag_sets_of(crew.tags, policy.tags)
     loads = Loads(np.bincount(active[active >= 0], minlength=processes), crew.consumers)
     want = np.zeros((len(active), len(kinds.values)), np.int64)
-    want[wanting] = wanted_of_kinds(kinds, loads, active[wanting], wide)
+    want[wanting] = standbys_per_tag_set(kinds, loads, active[wanting], wide)
     found = []
     for kind in range(len(kinds.values)):
         members = np.flatnonzero(kinds.kind == kind)
         number = np.full(processes + 1, -1, np.int32)  # the last answers for -1
         number[members] = np.arange(len(members))
         rows = had.where((number[had.process] >= 0) & (want[had.task, kind] > 0))
-        posts = Posts(want[:, kind], number[active], tasks.end, Loads(loads.base[members], crew.consumers[members]))
-        task, process = posted(posts, rows._replace(process=number[rows.process]))
+        posts = StandbyProblem(want[:, kind], number[active], tasks.end, Loads(loads.fixed[members], crew.consumers[members]))
+        task, process = balance_standbys(posts, rows._replace(process=number[rows.process]))
         found.append(np.stack((task, members[process])))
     task, process = np.concatenate(found, axis=1)
     order = np.lexsort((process, task))
-    places[task[order], rank_in(task[order])] = process[order]
+    places[task[order], rank_within_group(task[order])] = process[order]
     return places

@@ -29,14 +29,14 @@ GROUP_BYTES = 64 << 20
 """Record batches share a table while their bytes stay below this. One batch alone may have more: still far from Arrow's 2 GiB."""
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets from `start` up to, not including, `before`."""
 
     start: int
     before: int
 
 
-class Octets:
+class BinaryBuffer:
     """The bytes of one growing binary column."""
 
     def __init__(self, size_bytes: int) -> None:
@@ -50,23 +50,23 @@ class Octets:
             self.room = grown
 
 
-class Rows:
+class RowBuffer:
     """At most `capacity` rows, filled one record batch at a time.
 
     like: the rows before these, whose sizes are the best guess at how much room these will take.
     """
 
-    def __init__(self, capacity: int, with_headers: bool, like: "Rows | None" = None) -> None:
+    def __init__(self, capacity: int, with_headers: bool, like: "RowBuffer | None" = None) -> None:
         self._free_rows, self._free_bytes = capacity, GROUP_BYTES
-        guess: Array = like.tally if like is not None else np.zeros(9, np.int64)
-        self.tally: Array = np.zeros(9, np.int64)
+        guess: Array = like.counters if like is not None else np.zeros(9, np.int64)
+        self.counters: Array = np.zeros(9, np.int64)
         self._longs = np.empty((2, capacity), np.int64)
         self._ints = np.empty((5, capacity + 1), np.int32)
         self._ints[:2, 0] = 0
         self._bits = np.full((2, (capacity + 7) // 8), 0xFF, np.uint8)
-        self._keys = Octets(_roomy(guess[KEY_END]))
-        self._values = Octets(_roomy(guess[VALUE_END]))
-        self._headers = HeaderRows(capacity, guess) if with_headers else None
+        self._keys = BinaryBuffer(_initial_bytes(guess[KEY_END]))
+        self._values = BinaryBuffer(_initial_bytes(guess[VALUE_END]))
+        self._headers = HeaderBuffer(capacity, guess) if with_headers else None
 
     def take(self, rows: int, size_bytes: int) -> bool:
         """False if there is no room for so many rows and bytes more; else it is theirs now. An empty one has room for any bytes."""
@@ -76,34 +76,34 @@ class Rows:
         self._free_rows, self._free_bytes = self._free_rows - rows, self._free_bytes - size_bytes
         return True
 
-    def add(self, body: memoryview, header: BatchHeader, span: Span) -> bool:
+    def add(self, body: memoryview, header: BatchHeader, span: OffsetRange) -> bool:
         """The records of `body` within `span` stand behind the rows so far; False if a record is malformed."""
         octets = np.frombuffer(body, np.uint8)
-        first = int(self.tally[ROWS])
-        self._keys.reserve(int(self.tally[KEY_END]), len(octets))
-        self._values.reserve(int(self.tally[VALUE_END]), len(octets))
+        first = int(self.counters[ROWS])
+        self._keys.reserve(int(self.counters[KEY_END]), len(octets))
+        self._values.reserve(int(self.counters[VALUE_END]), len(octets))
         base_ms = header.max_timestamp_ms if header.timestamp_type else header.first_timestamp_ms
         facts = (header.count, header.base_offset, header.last_offset_delta, base_ms, header.timestamp_type, *span)
         columns = (self._longs, self._ints, self._bits, self._keys.room, self._values.room)
-        if not decode_records(octets, facts, *columns, self.tally):
+        if not decode_records(octets, facts, *columns, self.counters):
             return False
         if self._headers is not None:
-            self._headers.add(octets, (first, int(self.tally[ROWS])), self._ints, self.tally)
+            self._headers.add(octets, (first, int(self.counters[ROWS])), self._ints, self.counters)
         return True
 
     def arrays(self) -> list[pa.Array]:
         """key, value, offset, timestamp, timestampType and, where kept, headers: the rows so far."""
-        rows = int(self.tally[ROWS])
-        keys = _binary(rows, self._bits[0], self._ints[0], self._keys, self.tally[KEY_NULLS])
-        values = _binary(rows, self._bits[1], self._ints[1], self._values, self.tally[VALUE_NULLS])
+        rows = int(self.counters[ROWS])
+        keys = _binary(rows, self._bits[0], self._ints[0], self._keys, self.counters[KEY_NULLS])
+        values = _binary(rows, self._bits[1], self._ints[1], self._values, self.counters[VALUE_NULLS])
         offsets = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(self._longs[0])])
         times = pa.Array.from_buffers(TIME_TYPE, rows, [None, pa.py_buffer(self._longs[1])])
         kinds = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(self._ints[2])])
-        headers = [] if self._headers is None else [self._headers.array(rows, self.tally)]
+        headers = [] if self._headers is None else [self._headers.array(rows, self.counters)]
         return [keys, values, offsets, times, kinds, *headers]
 
 
-class HeaderRows:
+class HeaderBuffer:
     """The headers of these rows: a list of names and values per row, null where a row has none."""
 
     def __init__(self, capacity: int, guess: Array) -> None:
@@ -111,8 +111,8 @@ class HeaderRows:
         self._row_bits = np.full((capacity + 7) // 8, 0xFF, np.uint8)
         self._ends = np.zeros((2, int(guess[HEADERS]) + 1), np.int32)
         self._bits = np.full((2, int(guess[HEADERS]) // 8 + 1), 0xFF, np.uint8)
-        self._names = Octets(_roomy(guess[NAME_END]))
-        self._values = Octets(_roomy(guess[HEADER_VALUE_END]))
+        self._names = BinaryBuffer(_initial_bytes(guess[NAME_END]))
+        self._values = BinaryBuffer(_initial_bytes(guess[HEADER_VALUE_END]))
 
     def add(self, body: Array, rows: tuple[int, int], ints: Array, tally: Array) -> None:
         """The headers of `rows` (first, behind the last), which were decoded from `body`, stand behind those so far."""
@@ -136,7 +136,7 @@ class HeaderRows:
         return pa.Array.from_buffers(HEADER_TYPE, rows, buffers, children=[pairs])
 
 
-def _roomy(used: int) -> int:
+def _initial_bytes(used: int) -> int:
     return int(used) * 9 // 8 + 4096
 
 
@@ -146,10 +146,10 @@ def _widened(columns: Array, width: int, rest: int) -> Array:
     return wide
 
 
-def _buffers(bits: Array | None, ends: Array, octets: Octets) -> list[pa.Buffer | None]:
+def _buffers(bits: Array | None, ends: Array, octets: BinaryBuffer) -> list[pa.Buffer | None]:
     return [None if bits is None else pa.py_buffer(bits), pa.py_buffer(ends), pa.py_buffer(octets.room[: ends[-1]])]
 
 
-def _binary(rows: int, bits: Array, ends: Array, octets: Octets, nulls: int) -> pa.Array:
+def _binary(rows: int, bits: Array, ends: Array, octets: BinaryBuffer, nulls: int) -> pa.Array:
     buffers = _buffers(bits if nulls else None, ends[: rows + 1], octets)
     return pa.Array.from_buffers(pa.binary(), rows, buffers, null_count=int(nulls))

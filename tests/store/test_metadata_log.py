@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.store.catalog import PATH, Catalog
 from apportion.store.files import Damaged, DiskError, MemoryDisk, RealDisk
+from apportion.store.metadata_log import PATH, MetadataLog
 from apportion.topics import Topic, Topics
 
 NAMES = ("flights", "flights-v2", "naïve", "a.b_c")
@@ -45,18 +45,18 @@ wishes = st.tuples(st.sampled_from(("ids", "cluster", "delete", "grow")), st.sam
 @given(st.lists(wishes, max_size=20))
 def test_replaying_the_file_gives_the_live_catalog(story):
     disk = MemoryDisk()
-    live = Catalog.open(disk)
+    live = MetadataLog.open(disk)
     for number, wish in enumerate(story):
         act(live, number, wish)
         disk.sync(live.unsynced_paths())
-        assert state(Catalog.open(disk.crash())) == state(live)
-    again = Catalog.open(disk)
+        assert state(MetadataLog.open(disk.crash())) == state(live)
+    again = MetadataLog.open(disk)
     assert again.claim_producer_ids(5) == live.claim_producer_ids(5)
 
 
 def test_a_catalog_keeps_what_it_was_told(tmp_path):
     disk = RealDisk(tmp_path)
-    catalog = Catalog.open(disk)
+    catalog = MetadataLog.open(disk)
     assert (catalog.topics, catalog.cluster_id, catalog.unsynced_paths()) == (Topics(), None, ())
     catalog.name_cluster("cluster-1")
     assert catalog.unsynced_paths() == (PATH, ".")
@@ -67,7 +67,7 @@ def test_a_catalog_keeps_what_it_was_told(tmp_path):
     assert (catalog.claim_producer_ids(1000), catalog.claim_producer_ids(1)) == (range(1000), range(1000, 1001))
     assert (catalog.unsynced_paths(), catalog.unsynced_paths()) == ((PATH,), ())
     disk.close()
-    found = Catalog.open(RealDisk(tmp_path))
+    found = MetadataLog.open(RealDisk(tmp_path))
     assert found.topics == Topics([Topic("flights", topic_id(1), 13)])
     assert (found.config_of("flights"), found.config_of("gone"), found.cluster_id) == ({"segment.bytes": "1000"}, {}, "cluster-1")
     assert (found.claim_producer_ids(2), found.unsynced_paths()) == (range(1001, 1003), (PATH, "."))
@@ -77,7 +77,7 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on():
     tear_bytes, whole = 0, False
     while not whole:
         disk = MemoryDisk()
-        catalog = Catalog.open(disk)
+        catalog = MetadataLog.open(disk)
         catalog.create(Topic("a.b_c", topic_id(1), 1))
         disk.sync(catalog.unsynced_paths())
         before = state(catalog)
@@ -86,17 +86,17 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on():
         whole = tear_bytes == disk.size(PATH) - size
         after = state(catalog)
         disk = disk.crash(tear_bytes)
-        found = Catalog.open(disk)
+        found = MetadataLog.open(disk)
         assert state(found) == (after if whole else before)
         found.create(Topic("flights", topic_id(3), 3))
-        assert state(Catalog.open(disk)) == state(found)
+        assert state(MetadataLog.open(disk)) == state(found)
         tear_bytes += 1
     assert tear_bytes > 60
 
 
 def three_topics():
     disk = MemoryDisk()
-    catalog = Catalog.open(disk)
+    catalog = MetadataLog.open(disk)
     for number, name in enumerate(NAMES[:3]):
         catalog.create(Topic(name, topic_id(number), 1))
     return disk
@@ -107,34 +107,34 @@ def test_an_unreadable_line_in_the_middle_stops_the_start_with_file_and_line():
     second = bytes(disk.view(PATH, 0, disk.size(PATH))).index(b"flights-v2")
     disk.append(PATH, second, b"x")
     with pytest.raises(Damaged, match=f"^{re.escape(PATH)}, line 2: cannot be read, though later lines can$"):
-        Catalog.open(disk)
+        MetadataLog.open(disk)
 
 
 def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
     disk = MemoryDisk()
     disk.append(PATH, 0, b'f9cc7078 {"change":"paint"}\n')
     with pytest.raises(Damaged, match=r"^catalog\.log, line 1: a change that this version does not know: 'paint'$"):
-        Catalog.open(disk)
+        MetadataLog.open(disk)
 
 
 def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice():
     disk = MemoryDisk()
-    catalog = Catalog.open(disk)
+    catalog = MetadataLog.open(disk)
     catalog.create(Topic("flights", topic_id(1), 1))
     before, size = catalog.topics, disk.size(PATH)
     catalog.grow("flights", 2)
     version = catalog.topics.version
     catalog = catalog.cut_back(size)
     assert (catalog.topics, catalog.topics.version > version) == (before, True)
-    assert Catalog.open(disk).topics == before
+    assert MetadataLog.open(disk).topics == before
 
 
 def test_a_full_disk_leaves_the_catalog_as_it_was():
     disk = MemoryDisk()
-    catalog = Catalog.open(disk)
+    catalog = MetadataLog.open(disk)
     catalog.create(Topic("flights", topic_id(1), 1))
     before = state(catalog)
-    disk.room_bytes = 20
+    disk.free_bytes = 20
     with pytest.raises(DiskError, match=r"^cannot append \d+ bytes to catalog\.log: no space left$"):
         catalog.create(Topic("naïve", topic_id(2), 1))
-    assert state(catalog) == before == state(Catalog.open(disk))
+    assert state(catalog) == before == state(MetadataLog.open(disk))

@@ -18,12 +18,12 @@ def topology_of(parts: Iterable[Mapping[str, Any]]) -> Topology:
 
 def _subtopology(number: int, told: Mapping[str, Any]) -> Subtopology:
     where = f"subtopology {number}"
-    _only_known(where, told, Subtopology.__dataclass_fields__)
+    _check_fields(where, told, Subtopology.__dataclass_fields__)
     values: dict[str, Any] = {name: _list(where, name, told) for name in told}
     if "copartition" in values:
         values["copartition"] = tuple(_list(where, "copartition", {"copartition": group}) for group in values["copartition"])
     for name in ("repartition_sources", "changelogs"):
-        values[name] = tuple(_internal(where, each) for each in values.get(name, ()))
+        values[name] = tuple(_internal_topic(where, each) for each in values.get(name, ()))
     return Subtopology(**values)
 
 
@@ -33,10 +33,10 @@ def _list(where: str, name: str, told: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(told[name])
 
 
-def _internal(where: str, told: Any) -> InternalTopic:
+def _internal_topic(where: str, told: Any) -> InternalTopic:
     if isinstance(told, str):
         return InternalTopic(told)
-    _only_known(f"{where}: an internal topic", told, InternalTopic._fields)
+    _check_fields(f"{where}: an internal topic", told, InternalTopic._fields)
     if "name" not in told:
         raise TopologyRefused(f"{where}: an internal topic has no name in {dict(told)!r}")
     configs = told.get("configs", {})
@@ -45,7 +45,7 @@ def _internal(where: str, told: Any) -> InternalTopic:
     return InternalTopic(told["name"], told.get("partitions", 0), tuple(sorted(configs.items(), key=str)))
 
 
-def _only_known(where: str, told: Any, known: Iterable[str]) -> None:
+def _check_fields(where: str, told: Any, known: Iterable[str]) -> None:
     if not isinstance(told, Mapping):
         raise TopologyRefused(f"{where} must be told by its fields, {', '.join(known)}, not as {told!r}")
     for name in told:

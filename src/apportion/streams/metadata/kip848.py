@@ -39,7 +39,7 @@ class AssignmentError(IntEnum):
 
 
 @message()
-class ClientTag:
+class Kip848ClientTag:
     """One client tag."""
 
     key: str = string()
@@ -47,7 +47,7 @@ class ClientTag:
 
 
 @message()
-class TaskLag:
+class Kip848TaskLag:
     """How many records the state of a task lacks."""
 
     subtopology: int = int32()
@@ -56,7 +56,7 @@ class TaskLag:
 
 
 @message(flexible=0)
-class MemberMetadata:
+class Kip848MemberMetadata:
     """What a member tells the assignor. See `may_follow` for what of it may change.
 
     process_id: the same for all members of a process. user_endpoint: "host:port", or nothing. topology_hash: see there; by the page
@@ -65,13 +65,13 @@ class MemberMetadata:
 
     process_id: bytes = uuid()
     user_endpoint: bytes | memoryview = octets()
-    client_tags: tuple[ClientTag, ...] = array(ClientTag)
+    client_tags: tuple[Kip848ClientTag, ...] = array(Kip848ClientTag)
     topology_hash: bytes = uuid()
-    task_lags: tuple[TaskLag, ...] = array(TaskLag)
+    task_lags: tuple[Kip848TaskLag, ...] = array(Kip848TaskLag)
 
 
 @message()
-class Task:
+class Kip848ActiveTask:
     """A task that a member runs."""
 
     subtopology: int = int32()
@@ -79,7 +79,7 @@ class Task:
 
 
 @message()
-class TopicPartitions:
+class Kip848TopicPartitions:
     """Partitions of one topic."""
 
     topic: str = string()
@@ -87,39 +87,39 @@ class TopicPartitions:
 
 
 @message()
-class Replica:
+class Kip848Replica:
     """A task whose state a member keeps, and the source partitions of that task."""
 
     subtopology: int = int32()
     partition: int = int32()
-    sources: tuple[TopicPartitions, ...] = array(TopicPartitions)
+    sources: tuple[Kip848TopicPartitions, ...] = array(Kip848TopicPartitions)
 
 
 @message()
-class HostPartitions:
+class Kip848HostPartitions:
     """The source partitions whose state can be asked for at one host. The page merges active and standby ones."""
 
     host: str = string()
     port: int = int32()
-    partitions: tuple[TopicPartitions, ...] = array(TopicPartitions)
+    partitions: tuple[Kip848TopicPartitions, ...] = array(Kip848TopicPartitions)
 
 
 @message(flexible=0)
-class AssignmentMetadata:
+class Kip848AssignmentMetadata:
     """What the assignor tells a member beside its partitions. Warm-up tasks stand apart from the standby ones that stay."""
 
-    active_tasks: tuple[Task, ...] = array(Task)
-    standby_tasks: tuple[Replica, ...] = array(Replica)
-    warmup_tasks: tuple[Replica, ...] = array(Replica)
-    partitions_by_host: tuple[HostPartitions, ...] = array(HostPartitions)
+    active_tasks: tuple[Kip848ActiveTask, ...] = array(Kip848ActiveTask)
+    standby_tasks: tuple[Kip848Replica, ...] = array(Kip848Replica)
+    warmup_tasks: tuple[Kip848Replica, ...] = array(Kip848Replica)
+    partitions_by_host: tuple[Kip848HostPartitions, ...] = array(Kip848HostPartitions)
 
 
-def may_follow(before: MemberMetadata, now: MemberMetadata, reason: int) -> bool:
+def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, reason: int) -> bool:
     """A member that said `before` may say `now` for that reason.
 
     Process, endpoint and tags never change; topology hash and task lags may, with any reason but NONE.
     """
-    is_same_member = _unchanging(before) == _unchanging(now)
+    is_same_member = _fixed_fields(before) == _fixed_fields(now)
     says_as_much = (before.topology_hash, before.task_lags) == (now.topology_hash, now.task_lags)
     return is_same_member and (says_as_much or reason != Reason.NONE)
 
@@ -132,7 +132,7 @@ def topology_hash(topology: Part) -> bytes:
     return blake2b(_canonical(topology), digest_size=16).digest()
 
 
-def _unchanging(said: MemberMetadata) -> tuple[object, ...]:
+def _fixed_fields(said: Kip848MemberMetadata) -> tuple[object, ...]:
     return said.process_id, said.user_endpoint, said.client_tags
 
 
@@ -143,11 +143,11 @@ def _canonical(part: Part) -> bytes:
     if isinstance(part, int):
         return b"i%d;" % part
     if isinstance(part, str):
-        return b"s" + _counted(part.encode())
+        return b"s" + _length_prefixed(part.encode())
     if isinstance(part, tuple):
-        return b"t" + _counted(b"".join(map(_canonical, part)))
-    return b"b" + _counted(part)
+        return b"t" + _length_prefixed(b"".join(map(_canonical, part)))
+    return b"b" + _length_prefixed(part)
 
 
-def _counted(said: bytes) -> bytes:
+def _length_prefixed(said: bytes) -> bytes:
     return b"%d:" % len(said) + said

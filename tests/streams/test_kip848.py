@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.streams.metadata.client_side import (
+from apportion.streams.metadata.kip848 import (
     VERSION,
     AssignmentError,
-    AssignmentMetadata,
-    ClientTag,
-    HostPartitions,
-    MemberMetadata,
+    Kip848ActiveTask,
+    Kip848AssignmentMetadata,
+    Kip848ClientTag,
+    Kip848HostPartitions,
+    Kip848MemberMetadata,
+    Kip848Replica,
+    Kip848TaskLag,
+    Kip848TopicPartitions,
     Reason,
-    Replica,
-    Task,
-    TaskLag,
-    TopicPartitions,
-    may_follow,
+    is_allowed_update,
     topology_hash,
 )
 from apportion.wire.codec import read_whole, write
@@ -26,16 +26,16 @@ from apportion.wire.codec import read_whole, write
 SAID = {
     "process_id": b"p" * 16,
     "user_endpoint": b"h:1",
-    "client_tags": (ClientTag(key="zone", value="a"),),
+    "client_tags": (Kip848ClientTag(key="zone", value="a"),),
     "topology_hash": b"t" * 16,
-    "task_lags": (TaskLag(subtopology=0, partition=2, lag=5),),
+    "task_lags": (Kip848TaskLag(subtopology=0, partition=2, lag=5),),
 }
 CHANGES = {
     "process_id": b"q" * 16,
     "user_endpoint": b"h:2",
     "client_tags": (),
     "topology_hash": b"u" * 16,
-    "task_lags": (TaskLag(subtopology=0, partition=2, lag=0),),
+    "task_lags": (Kip848TaskLag(subtopology=0, partition=2, lag=0),),
 }
 
 
@@ -56,19 +56,19 @@ def test_reasons_and_errors_have_the_numbers_of_the_page():
 
 
 def test_member_metadata_has_the_bytes_of_a_flexible_message():
-    said = write(MemberMetadata(**SAID), VERSION)
+    said = write(Kip848MemberMetadata(**SAID), VERSION)
     lag = bytes([0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5])
     assert said == b"p" * 16 + b"\4h:1" + b"\2\5zone\2a\0" + b"t" * 16 + b"\2" + lag + b"\0" + b"\0"
-    assert read_whole(MemberMetadata, VERSION, said) == MemberMetadata(**SAID)
+    assert read_whole(Kip848MemberMetadata, VERSION, said) == Kip848MemberMetadata(**SAID)
 
 
 def test_assignment_metadata_has_the_bytes_of_a_flexible_message():
-    one, two = (TopicPartitions(topic="a", partitions=(1,)),), (TopicPartitions(topic="b", partitions=(2, 3)),)
-    given = AssignmentMetadata(
-        active_tasks=(Task(subtopology=0, partition=1),),
-        standby_tasks=(Replica(subtopology=0, partition=2, sources=one),),
-        warmup_tasks=(Replica(subtopology=1, partition=3, sources=two),),
-        partitions_by_host=(HostPartitions(host="h", port=80, partitions=one),),
+    one, two = (Kip848TopicPartitions(topic="a", partitions=(1,)),), (Kip848TopicPartitions(topic="b", partitions=(2, 3)),)
+    given = Kip848AssignmentMetadata(
+        active_tasks=(Kip848ActiveTask(subtopology=0, partition=1),),
+        standby_tasks=(Kip848Replica(subtopology=0, partition=2, sources=one),),
+        warmup_tasks=(Kip848Replica(subtopology=1, partition=3, sources=two),),
+        partitions_by_host=(Kip848HostPartitions(host="h", port=80, partitions=one),),
     )
     a, b = b"\2\2a\2\0\0\0\1\0", b"\2\2b\3\0\0\0\2\0\0\0\3\0"
     said = write(given, VERSION)
@@ -79,19 +79,19 @@ def test_assignment_metadata_has_the_bytes_of_a_flexible_message():
         + (b"\2\2h\0\0\0\x50" + a + b"\0")
         + b"\0"
     )
-    assert read_whole(AssignmentMetadata, VERSION, said) == given
+    assert read_whole(Kip848AssignmentMetadata, VERSION, said) == given
 
 
 @pytest.mark.parametrize("changed", CHANGES)
 @pytest.mark.parametrize("reason", Reason)
 def test_topology_and_lags_change_with_a_reason_and_the_rest_never(changed, reason):
-    before, now = MemberMetadata(**SAID), MemberMetadata(**SAID | {changed: CHANGES[changed]})
-    assert may_follow(before, now, reason) == (changed in ("topology_hash", "task_lags") and reason != Reason.NONE)
+    before, now = Kip848MemberMetadata(**SAID), Kip848MemberMetadata(**SAID | {changed: CHANGES[changed]})
+    assert is_allowed_update(before, now, reason) == (changed in ("topology_hash", "task_lags") and reason != Reason.NONE)
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_a_member_may_always_say_the_same_again(reason):
-    assert may_follow(MemberMetadata(**SAID), MemberMetadata(**SAID), reason)
+    assert is_allowed_update(Kip848MemberMetadata(**SAID), Kip848MemberMetadata(**SAID), reason)
 
 
 PARTS = st.recursive(

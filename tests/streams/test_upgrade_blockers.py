@@ -1,20 +1,23 @@
 import pytest
 
-from apportion.streams.describe.upgrade_blockers import Holdup, find_holdup, releases_of
-from apportion.streams.metadata.probing import Spoken
+from apportion.streams.describe.upgrade_blockers import UpgradeBlocker, find_upgrade_blocker, releases_with_version
+from apportion.streams.metadata.probing import MetadataVersions
 
 
 def test_nobody_says_nothing():
-    assert find_holdup({}) is None
+    assert find_upgrade_blocker({}) is None
 
 
 @pytest.mark.parametrize(
     ("said", "holdup"),
     [
-        ({"a": Spoken(11, 11), "b": Spoken(11, 11)}, Holdup(11, 11, 11, (), ("All speak version 11 and nobody supports more.",))),
         (
-            {"a": Spoken(2), "b": Spoken(2)},
-            Holdup(
+            {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)},
+            UpgradeBlocker(11, 11, 11, (), ("All speak version 11 and nobody supports more.",)),
+        ),
+        (
+            {"a": MetadataVersions(2), "b": MetadataVersions(2)},
+            UpgradeBlocker(
                 2,
                 2,
                 2,
@@ -26,8 +29,8 @@ def test_nobody_says_nothing():
             ),
         ),
         (
-            {"a": Spoken(8, 11), "b": Spoken(11, 11), "c": Spoken(8, 11)},
-            Holdup(
+            {"a": MetadataVersions(8, 11), "b": MetadataVersions(11, 11), "c": MetadataVersions(8, 11)},
+            UpgradeBlocker(
                 8,
                 11,
                 11,
@@ -38,42 +41,42 @@ def test_nobody_says_nothing():
     ],
 )
 def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
-    assert find_holdup(said) == holdup
+    assert find_upgrade_blocker(said) == holdup
 
 
 @pytest.mark.parametrize(
     ("said", "numbers", "holders", "advice"),
     [
         (
-            {"a": Spoken(2), "b": Spoken(11, 11)},
+            {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)},
             (2, 2, 11),
             ("a",),
             "Process a speaks version 2, in which nobody can say to support more: it is of Kafka Streams 0.10.1 to 1.1, or has "
             "upgrade.from set; bounce it next, with a newer release or without upgrade.from.",
         ),
         (
-            {"c": Spoken(1), "b": Spoken(11, 11), "a": Spoken(1), "d": Spoken(2)},
+            {"c": MetadataVersions(1), "b": MetadataVersions(11, 11), "a": MetadataVersions(1), "d": MetadataVersions(2)},
             (1, 1, 11),
             ("a", "c"),
             "Processes a and c speak version 1, in which nobody can say to support more: they are of Kafka Streams 0.10.0, or have "
             "upgrade.from set; bounce them one by one next, with a newer release or without upgrade.from.",
         ),
         (
-            {"a": Spoken(8, 8), "b": Spoken(8, 11)},
+            {"a": MetadataVersions(8, 8), "b": MetadataVersions(8, 11)},
             (8, 8, 11),
             ("a",),
             "Process a speaks version 8 and supports no more: it is of Kafka Streams 2.6 to 2.7; bounce it next, with "
             "a newer release.",
         ),
         (
-            {"a": Spoken(4, 7), "b": Spoken(4, 11)},
+            {"a": MetadataVersions(4, 7), "b": MetadataVersions(4, 11)},
             (4, 7, 11),
             ("a",),
             "Process a speaks version 4 and supports no more than 7: it is of no release that is known here; bounce it next, with "
             "a newer release.",
         ),
         (
-            {"a": Spoken(11, 11), "b": Spoken(12, 12)},
+            {"a": MetadataVersions(11, 11), "b": MetadataVersions(12, 12)},
             (11, 11, 12),
             ("a",),
             "Process a speaks version 11 and supports no more: it is of Kafka Streams 3.2 or newer; bounce it next, with "
@@ -82,18 +85,18 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(said, holdup):
     ],
 )
 def test_who_understands_least_is_in_the_way_of_those_who_understand_more(said, numbers, holders, advice):
-    assert find_holdup(said) == Holdup(*numbers, holders, (advice,))
+    assert find_upgrade_blocker(said) == UpgradeBlocker(*numbers, holders, (advice,))
 
 
 def test_holders_that_speak_differently_have_a_sentence_each():
-    said = {"a": Spoken(2), "b": Spoken(1, 2), "c": Spoken(11, 11)}
-    holdup = find_holdup(said)
+    said = {"a": MetadataVersions(2), "b": MetadataVersions(1, 2), "c": MetadataVersions(11, 11)}
+    holdup = find_upgrade_blocker(said)
     assert holdup.holders == ("a", "b")
     assert [sentence.split(",")[0] for sentence in holdup.advice] == ["Process b speaks version 1", "Process a speaks version 2"]
 
 
 def test_a_version_is_told_by_its_releases():
-    assert [releases_of(version) for version in (1, 2, 5, 7, 11, 12, 99)] == [
+    assert [releases_with_version(version) for version in (1, 2, 5, 7, 11, 12, 99)] == [
         "0.10.0",
         "0.10.1 to 1.1",
         "2.4",

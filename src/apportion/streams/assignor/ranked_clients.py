@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.assignor.client_states import Bools, Crew, Ints, Longs, Policy, Tasks
+from apportion.streams.assignor.client_states import AssignmentConfigs, Bools, ClientStates, Ints, Longs, Tasks
 
-RUNS, HAS, NOTHING = -1, 0, 1 << 62
+RANK_RUNNING, RANK_CAUGHT_UP, RANK_NONE = -1, 0, 1 << 62
 """Ranks before any lag: it runs the task; it could run it at once. And the rank below all."""
 
 
-class Holdings(NamedTuple):
+class RankedClients(NamedTuple):
     """A row for each task of which a process has something to build on, the best of each task first.
 
     rank: RUNS, HAS, or how much is lacking where that is more than acceptable. lag: how much in any case; of those who have it the
@@ -22,30 +22,32 @@ class Holdings(NamedTuple):
     rank: Longs
     lag: Longs
 
-    def where(self, rows: Bools | Longs) -> "Holdings":
+    def where(self, rows: Bools | Longs) -> "RankedClients":
         """The rows for which it is true, or of these numbers."""
-        return Holdings(self.task[rows], self.process[rows], self.rank[rows], self.lag[rows])
+        return RankedClients(self.task[rows], self.process[rows], self.rank[rows], self.lag[rows])
 
 
-class Group(NamedTuple):
+class AssignmentProblem(NamedTuple):
     """What an assignor is asked about. had: the holdings of `crew`, as `policy` sees them."""
 
     tasks: Tasks
-    crew: Crew
-    policy: Policy
-    had: Holdings
+    crew: ClientStates
+    policy: AssignmentConfigs
+    had: RankedClients
 
 
-def group_of(tasks: Tasks, crew: Crew, policy: Policy) -> Group:
+def assignment_problem(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> AssignmentProblem:
     """The question with its holdings. A process that lacks all that a task has, has nothing to build on."""
-    rank = np.where(crew.active, RUNS, np.where(crew.lag <= policy.acceptable_lag, HAS, crew.lag))
+    rank = np.where(crew.active, RANK_RUNNING, np.where(crew.lag <= policy.acceptable_recovery_lag, RANK_CAUGHT_UP, crew.lag))
     end = tasks.end[crew.task]
     has = np.flatnonzero(crew.active | (tasks.stateful[crew.task] & ((crew.lag < end) | (end == 0))))
     order = has[np.lexsort((crew.process[has], crew.lag[has], rank[has], crew.task[has]))]
-    return Group(tasks, crew, policy, Holdings(crew.task[order], crew.process[order], rank[order], crew.lag[order]))
+    return AssignmentProblem(
+        tasks, crew, policy, RankedClients(crew.task[order], crew.process[order], rank[order], crew.lag[order])
+    )
 
 
-def homes(had: Holdings, tasks: int) -> tuple[Ints, Longs]:
+def best_clients(had: RankedClients, tasks: int) -> tuple[Ints, Longs]:
     """The best process of each task and its rank; -1 where nobody has anything of it."""
     home, rank = np.full(tasks, -1, np.int32), np.zeros(tasks, np.int64)
     first = np.flatnonzero(np.diff(had.task, prepend=-1))
@@ -53,7 +55,7 @@ def homes(had: Holdings, tasks: int) -> tuple[Ints, Longs]:
     return home, rank
 
 
-def lacking(group: Group, task: Ints | Longs, process: Ints | Longs) -> Longs:
+def lag_behind(group: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
     """What process[i] lacks of task[i]: all of it where it says nothing."""
     tasks, crew = group.tasks, group.crew
     keys = crew.process.astype(np.int64) * len(tasks.end) + crew.task

@@ -2,10 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.streams.describe.group import Copies, Portrait, Process, Shown, outline, portray
+from apportion.streams.describe.group import (
+    DescribedProcess,
+    GroupDescription,
+    MemberDescription,
+    StandbyKind,
+    describe_group,
+    describe_without_metadata,
+)
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
 from apportion.streams.metadata.model import OFFSET_UNKNOWN, RUNNING, AssignmentInfo, SubscriptionInfo, TaskId
-from apportion.streams.metadata.probing import Spoken
+from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
 from apportion.wire.records import consumer_protocol as words
 from apportion.wire.records.consumer_serde import encode
@@ -23,13 +30,13 @@ def said(used=11, supported=11, **more):
 
 def told(partitions=(), used=11, **more):
     """What a member is sent, with these partitions of topic t."""
-    gives = (words.TopicPartition(topic="t", partitions=tuple(partitions)),)
+    gives = (words.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),)
     info = AssignmentInfo(used, used if used > 2 else -1, **more)
     return encode(words.ConsumerProtocolAssignment(assigned_partitions=gives, user_data=encode_assignment(info)))
 
 
 def shown(name, subscription, assignment, instance_id=None):
-    return Shown(f"{name}-id", name, f"/{name}.host", instance_id, subscription, assignment)
+    return MemberDescription(f"{name}-id", name, f"/{name}.host", instance_id, subscription, assignment)
 
 
 def t(*partitions):
@@ -52,10 +59,10 @@ def test_consumers_of_a_process_are_shown_as_one():
         shown("b", said(offset_sums=more, **same), told((2, 0), active=tasks((0, 0), (0, 2)))),
         shown("a", said(offset_sums=sums, **same), told((1,), active=tasks((0, 1)), standby=copies((1, 4)))),
     )
-    portrait = portray(members)
+    portrait = describe_group(members)
     (process,) = portrait.processes
     assert [each.shown.client_id for each in process.consumers] == ["a", "b"]
-    assert process == Process(
+    assert process == DescribedProcess(
         ONE,
         process.consumers,
         {TaskId(0, 0): t(0), TaskId(0, 1): t(1), TaskId(0, 2): t(2)},
@@ -64,9 +71,9 @@ def test_consumers_of_a_process_are_shown_as_one():
         "here:1",
         {"zone": "a"},
     )
-    assert (process.name, process.spoken) == ("00000000-0000-0000-0000-000000000001", Spoken(11, 11))
+    assert (process.name, process.spoken) == ("00000000-0000-0000-0000-000000000001", MetadataVersions(11, 11))
     assert process.label == "00000000-0000-0000-0000-000000000001 (here:1)"
-    assert portrait == Portrait((process,), Copies.STANDBY)
+    assert portrait == GroupDescription((process,), StandbyKind.STANDBY)
     assert portrait.partitions == t(0, 1, 2)
 
 
@@ -74,33 +81,37 @@ def test_a_task_with_two_source_partitions_is_one_task():
     blob = encode(
         words.ConsumerProtocolAssignment(
             assigned_partitions=(
-                words.TopicPartition(topic="u", partitions=(0,)),
-                words.TopicPartition(topic="t", partitions=(0,)),
+                words.ConsumerProtocolTopicPartition(topic="u", partitions=(0,)),
+                words.ConsumerProtocolTopicPartition(topic="t", partitions=(0,)),
             ),
             user_data=encode_assignment(AssignmentInfo(11, 11, active=tasks((0, 0), (0, 0)))),
         )
     )
-    (process,) = portray([shown("a", said(), blob)]).processes
+    (process,) = describe_group([shown("a", said(), blob)]).processes
     assert process.active == {TaskId(0, 0): (TopicPartition("t", 0), TopicPartition("u", 0))}
 
 
 def test_of_versions_1_and_2_nothing_supported_is_known():
-    portrait = portray([shown("a", said(1), told((0,), 1, active=tasks((0, 0)))), shown("b", said(2, process_id=ONE), told((), 2))])
-    assert [process.spoken for process in portrait.processes] == [Spoken(1), Spoken(2)]
-    assert portrait.copies is Copies.EITHER
+    portrait = describe_group(
+        [shown("a", said(1), told((0,), 1, active=tasks((0, 0)))), shown("b", said(2, process_id=ONE), told((), 2))]
+    )
+    assert [process.spoken for process in portrait.processes] == [MetadataVersions(1), MetadataVersions(2)]
+    assert portrait.standby_kind is StandbyKind.EITHER
 
 
 def test_the_consumer_that_understands_least_speaks_for_its_process():
     members = [shown("a", said(8, 11), told()), shown("b", said(8, 8), told())]
-    assert [process.spoken for process in portray(members).processes] == [Spoken(8, 8)]
+    assert [process.spoken for process in describe_group(members).processes] == [MetadataVersions(8, 8)]
 
 
 def test_of_a_member_from_the_future_the_versions_are_read():
-    portrait = portray([shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))), shown("b", said(process_id=ONE), told())])
+    portrait = describe_group(
+        [shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))), shown("b", said(process_id=ONE), told())]
+    )
     known, future = portrait.processes
     assert (known.id, future.id, future.name, future.label) == (ONE, None, "a-id", "a-id (a.host)")
-    assert (future.spoken, future.active, future.consumers[0].unread) == (Spoken(12, 13), {}, ())
-    assert portrait.copies is Copies.EITHER
+    assert (future.spoken, future.active, future.consumers[0].decode_errors) == (MetadataVersions(12, 13), {}, ())
+    assert portrait.standby_kind is StandbyKind.EITHER
 
 
 @pytest.mark.parametrize(
@@ -118,15 +129,15 @@ def test_of_a_member_from_the_future_the_versions_are_read():
 def test_who_cannot_be_read_is_named_and_the_others_are_shown(subscription, assignment, unread):
     broken = shown("a", subscription, assignment)
     whole = shown("b", said(process_id=TWO), told((3,), active=tasks((0, 3))))
-    portrait = portray([broken, whole])
+    portrait = describe_group([broken, whole])
     found = {each.shown.client_id: each for each in portrait.consumers}
     assert found["b"].active == {TaskId(0, 3): t(3)}
-    assert (len(found["a"].unread) == 2) if unread is None else found["a"].unread == unread
+    assert (len(found["a"].decode_errors) == 2) if unread is None else found["a"].decode_errors == unread
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
 def test_no_bytes_break_a_portrait(subscription, assignment):
-    (process,) = portray([shown("a", subscription, assignment)]).processes
+    (process,) = describe_group([shown("a", subscription, assignment)]).processes
     assert [each.shown.client_id for each in process.consumers] == ["a"]
 
 
@@ -135,7 +146,7 @@ def test_whatever_can_be_said_is_shown(pair):
     subscription, assignment = pair
     said = encode(words.ConsumerProtocolSubscription(user_data=encode_subscription(subscription)))
     told = encode(words.ConsumerProtocolAssignment(user_data=encode_assignment(assignment)))
-    (process,) = portray([shown("a", said, told)]).processes
+    (process,) = describe_group([shown("a", said, told)]).processes
     assert (process.id, process.spoken.used) == (subscription.process_id, subscription.used)
     assert dict(process.standby) == dict(assignment.standby)
     assert list(process.active) == sorted(dict.fromkeys(assignment.active), key=lambda task: (task.topology or "", *task[:2]))
@@ -148,7 +159,7 @@ def pair(next_ms, one, two, tags=None, used=11):
     for process_id, (active, standby) in ids.items():
         given = {"active": tasks(*active), "standby": copies(*standby), "next_rebalance_ms": next_ms}
         blobs.append((said(used, process_id=process_id, tags=tags or {}), told([each[1] for each in active], used, **given)))
-    return portray([shown(f"m{number}", *each) for number, each in enumerate(blobs)]).copies
+    return describe_group([shown(f"m{number}", *each) for number, each in enumerate(blobs)]).standby_kind
 
 
 WITH_A_BARE_TASK = (([(1, 0), (1, 1)], []), ([(1, 2)], [(1, 0)]))
@@ -158,14 +169,14 @@ WITH_A_COPY_OF_EACH = (([(1, 0)], [(1, 1)]), ([(1, 1)], [(1, 0)]))
 @pytest.mark.parametrize(
     ("next_ms", "processes", "more", "found"),
     [
-        (None, WITH_A_BARE_TASK, {}, Copies.STANDBY),
-        (None, WITH_A_BARE_TASK, {"used": 6}, Copies.EITHER),
-        (PROBING_MS, WITH_A_BARE_TASK, {}, Copies.WARMUP),
-        (PROBING_MS, WITH_A_BARE_TASK, {"used": 7}, Copies.WARMUP),
-        (PROBING_MS, WITH_A_BARE_TASK, {"tags": {"zone": "a"}}, Copies.EITHER),
-        (0, WITH_A_BARE_TASK, {}, Copies.EITHER),
-        (PROBING_MS, WITH_A_COPY_OF_EACH, {}, Copies.EITHER),
-        (PROBING_MS, (([(0, 0)], []), ([(1, 0)], [])), {}, Copies.EITHER),
+        (None, WITH_A_BARE_TASK, {}, StandbyKind.STANDBY),
+        (None, WITH_A_BARE_TASK, {"used": 6}, StandbyKind.EITHER),
+        (PROBING_MS, WITH_A_BARE_TASK, {}, StandbyKind.WARMUP),
+        (PROBING_MS, WITH_A_BARE_TASK, {"used": 7}, StandbyKind.WARMUP),
+        (PROBING_MS, WITH_A_BARE_TASK, {"tags": {"zone": "a"}}, StandbyKind.EITHER),
+        (0, WITH_A_BARE_TASK, {}, StandbyKind.EITHER),
+        (PROBING_MS, WITH_A_COPY_OF_EACH, {}, StandbyKind.EITHER),
+        (PROBING_MS, (([(0, 0)], []), ([(1, 0)], [])), {}, StandbyKind.EITHER),
     ],
 )
 def test_copies_are_named_where_it_is_certain_what_they_are(next_ms, processes, more, found):
@@ -174,21 +185,21 @@ def test_copies_are_named_where_it_is_certain_what_they_are(next_ms, processes, 
 
 def test_the_earliest_next_rebalance_counts():
     members = [shown(str(at), said(), told(next_rebalance_ms=at)) for at in (None, PROBING_MS, 9)]
-    assert portray(members).next_rebalance_ms == 9
+    assert describe_group(members).next_rebalance_ms == 9
 
 
 def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read():
     ran = said(offset_sums={TaskId(0, 1): RUNNING, TaskId(0, 0): RUNNING, TaskId(0, 2): 4})
     member = shown("a", ran, told((0,), active=tasks((0, 0))))
-    assert portray([member]).unowned == (TaskId(0, 1),)
-    assert portray([member, shown("b", said(), b"")]).unowned == ()
+    assert describe_group([member]).unowned == (TaskId(0, 1),)
+    assert describe_group([member, shown("b", said(), b"")]).unowned == ()
 
 
 def test_while_the_broker_tells_nothing_members_are_there_by_name():
-    portrait = outline([shown("b", b"", told()), shown("a", b"", b"", "seat")])
+    portrait = describe_without_metadata([shown("b", b"", told()), shown("a", b"", b"", "seat")])
     assert [(each.id, each.name, each.spoken, each.active) for each in portrait.processes] == [
         (None, "a-id", None, {}),
         (None, "b-id", None, {}),
     ]
-    assert [each.unread for each in portrait.consumers] == [(), ()]
+    assert [each.decode_errors for each in portrait.consumers] == [(), ()]
     assert portrait.consumers[0].shown.instance_id == "seat"

@@ -13,7 +13,7 @@ from typing import Any
 
 from apportion.wire.fields import Field
 
-FORMATS = {
+STRUCT_CODES = {
     "bool": "?",
     "int8": "b",
     "int16": "h",
@@ -29,7 +29,7 @@ FORMATS = {
 INTEGERS = ("int8", "int16", "int32", "int64")
 """The kinds of which an array is read and written at once."""
 NULL_STRUCT, NULL_TAGGED_STRUCT = -1, 0  # the byte before a struct that can be null; 1 where there is one
-LENGTHS = {"string": "h", "utf": "H"}
+LENGTH_CODES = {"string": "h", "utf": "H"}
 """The struct codes of lengths before version `flexible`, where they are not an int32; from then on every length is a varint."""
 
 
@@ -37,7 +37,7 @@ class Malformed(Exception):
     """A generated function met what it must not accept; the field is known from the line."""
 
 
-class Source:
+class CodecFunctionBuilder:
     """A function in the making: `add` writes lines, `fixed` delays fields of known size until a run of them can go as one."""
 
     def __init__(self, verb: str, cls: Any, version: int, head: str, names: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ class Source:
             yield
 
     @contextmanager
-    def about(self, name: str) -> Iterator[None]:
+    def inside_field(self, name: str) -> Iterator[None]:
         """What is added inside is about the field of that name."""
         self._path = (*self._path, name)
         yield
@@ -108,7 +108,7 @@ class Source:
         self.names[name] = value
         return name
 
-    def packing(self, codes: str) -> Struct:
+    def struct_of(self, codes: str) -> Struct:
         """The big-endian struct of these codes."""
         return Struct(">" + codes)
 
@@ -117,7 +117,7 @@ class Source:
         self._fresh += 1
         return f"{prefix}{self._fresh}"
 
-    def compiled(self) -> tuple[Any, tuple[str, ...]]:
+    def compile(self) -> tuple[Any, tuple[str, ...]]:
         """The function, and for each line the field that it is about."""
         self.flush()
         file = f"<apportion {self.title}>"
@@ -136,24 +136,24 @@ def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, .
     return ""
 
 
-def smallest_size(fields: tuple[Field, ...], version: int, flexible: bool) -> int:
+def min_struct_bytes(fields: tuple[Field, ...], version: int, flexible: bool) -> int:
     """The fewest bytes that a struct of these fields takes in that version."""
     present = [field for field in fields if field.is_in(version) and field.tag is None]
-    return sum(smallest_field(field, version, flexible) for field in present) + flexible
+    return sum(min_field_bytes(field, version, flexible) for field in present) + flexible
 
 
-def smallest_field(field: Field, version: int, flexible: bool) -> int:
+def min_field_bytes(field: Field, version: int, flexible: bool) -> int:
     """The fewest bytes that one field takes in that version."""
-    if field.kind in FORMATS:
-        return Struct(">" + FORMATS[field.kind]).size
+    if field.kind in STRUCT_CODES:
+        return Struct(">" + STRUCT_CODES[field.kind]).size
     if field.kind == "struct":
-        return 1 if field.is_nullable(version) else smallest_size(fields_of(field), version, flexible)
+        return 1 if field.is_nullable(version) else min_struct_bytes(fields_of(field), version, flexible)
     return 1 if flexible else Struct(">" + length_code(field)).size
 
 
 def length_code(field: Field) -> str:
     """The struct code of the field's length, where that is no varint."""
-    return LENGTHS.get(field.kind, "i")
+    return LENGTH_CODES.get(field.kind, "i")
 
 
 def null_length(field: Field) -> int:
@@ -161,15 +161,15 @@ def null_length(field: Field) -> int:
     return 0 if field.kind == "chars" else -1
 
 
-def blank_record(fields: tuple[Field, ...], version: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+def all_null_layout(fields: tuple[Field, ...], version: int) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The struct codes of these fields where every text is null, and (place, length that says null) of each text.
 
     No codes where a field can be neither null nor of known size. All fields are in that version, which is not flexible.
     """
-    if not all(field.kind in FORMATS or field.is_nullable(version) for field in fields):
+    if not all(field.kind in STRUCT_CODES or field.is_nullable(version) for field in fields):
         return "", ()
-    codes = "".join(FORMATS.get(field.kind) or length_code(field) for field in fields)
-    return codes, tuple((place, null_length(field)) for place, field in enumerate(fields) if field.kind not in FORMATS)
+    codes = "".join(STRUCT_CODES.get(field.kind) or length_code(field) for field in fields)
+    return codes, tuple((place, null_length(field)) for place, field in enumerate(fields) if field.kind not in STRUCT_CODES)
 
 
 def fields_of(field: Field) -> tuple[Field, ...]:

@@ -10,7 +10,7 @@ from apportion.topics import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class MakeTopics:
+class CreateInternalTopics:
     """These topics shall exist. The answer, once they do, is a dict of each one's name to its number of partitions.
 
     A topic that exists already is left as it is, with whatever number of partitions it has.
@@ -20,17 +20,17 @@ class MakeTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class EndOffsets:
+class ListEndOffsets:
     """Where do these partitions end? The answer is a dict of TopicPartition to int, with all of them."""
 
     places: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedOffsets:
+class FetchCommittedOffsets:
     """What has the group committed for these partitions? The answer is a dict of TopicPartition to int, 0 where it has nothing."""
 
     places: tuple[TopicPartition, ...]
 
 
-Question = MakeTopics | EndOffsets | CommittedOffsets
+ClusterQuery = CreateInternalTopics | ListEndOffsets | FetchCommittedOffsets

@@ -19,7 +19,7 @@ PATH = "catalog.log"
 Change = dict[str, Any]
 
 
-class Catalog:
+class MetadataLog:
     """All topics of this broker with their configuration, its cluster's id, and the producer ids that it has given out.
 
     cut_bytes: how much at the end of the file could not be read, and the start threw away.
@@ -38,7 +38,7 @@ class Catalog:
         self._next_producer_id = 0
 
     @classmethod
-    def open(cls, disk: Disk) -> "Catalog":
+    def open(cls, disk: Disk) -> "MetadataLog":
         """The catalog that `disk` holds, or an empty one; a line that a crash left half written is cut away.
 
         Damaged, with file and line, if a line that cannot be read has readable lines behind it.
@@ -119,10 +119,10 @@ class Catalog:
         """The size of all lines."""
         return self._size_bytes
 
-    def cut_back(self, size_bytes: int) -> "Catalog":
+    def cut_back(self, size_bytes: int) -> "MetadataLog":
         """The catalog as its first `size_bytes` say; the rest is thrown away, and this one is not used again."""
         self._disk.resize(PATH, size_bytes)
-        catalog = Catalog.open(self._disk)
+        catalog = MetadataLog.open(self._disk)
         catalog._version += self._version
         return catalog
 
@@ -166,12 +166,12 @@ class Catalog:
         self._snapshot = None
 
 
-APPLY: dict[object, Callable[[Catalog, Change], None]] = {  # the name of a change in a line -> what it does
-    "create": Catalog._apply_create,
-    "delete": Catalog._apply_delete,
-    "grow": Catalog._apply_grow,
-    "name cluster": Catalog._apply_name_cluster,
-    "claim producer ids": Catalog._apply_claim_producer_ids,
+APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {  # the name of a change in a line -> what it does
+    "create": MetadataLog._apply_create,
+    "delete": MetadataLog._apply_delete,
+    "grow": MetadataLog._apply_grow,
+    "name cluster": MetadataLog._apply_name_cluster,
+    "claim producer ids": MetadataLog._apply_claim_producer_ids,
 }
 
 
