@@ -44,7 +44,7 @@ class ClassicWorld(World):
 
     @property
     def group(self):
-        return self.shard.ledger.classic_or_none("g")
+        return self.shard.ledger.classic_group_or_none("g")
 
 
 class Player:

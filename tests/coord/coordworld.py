@@ -183,23 +183,23 @@ def _group(saved):
         "assignment_epoch": saved.assignment_epoch,
         "members": {member_id: _member(member, saved.units) for member_id, member in saved.members.items()},
         "instances": saved.instances,
-        "subscribers": saved.subscribers,
-        "votes": saved.votes,
-        "speakers": saved.speakers,
-        "classics": saved.classics,
-        "settled_at": saved.settled_at,
-        "held": saved.holders.held(saved.units),
+        "subscribers": saved.subscriber_counts,
+        "votes": saved.assignor_votes,
+        "speakers": saved.protocol_counts,
+        "classics": saved.classic_member_count,
+        "settled_at": saved.stable_members_by_epoch,
+        "held": saved.owners.owned(saved.units),
     }
 
 
 def _member(member, units):
     return {
-        "said": member.said,
+        "said": member.metadata,
         "epoch": member.epoch,
         "previous_epoch": member.previous_epoch,
         "state": member.state,
         "assigned": by_name(member.assigned.as_mapping(), units),
-        "revoking": by_name(member.revoking.as_mapping(), units),
+        "revoking": by_name(member.pending_revocation.as_mapping(), units),
         "target": None if member.target is None else sorted(by_name(dict.fromkeys(member.target.tolist()), units)),
     }
 

@@ -65,7 +65,11 @@ class Barrier(RuleBasedStateMachine):
                 continue
             if known is None:
                 player.member_id = ""
-            if known is None or group.live.generation != player.generation or group.live.state is ClassicGroupState.PREPARING:
+            if (
+                known is None
+                or group.live.generation != player.generation
+                or group.live.state is ClassicGroupState.PREPARING_REBALANCE
+            ):
                 self.ask(player, player.joining(), player.version)
                 if player.member_id and player not in self.waiting.values() and player.generation < 0:  # it was given an id
                     self.ask(player, player.joining(), player.version)
@@ -167,7 +171,7 @@ class Barrier(RuleBasedStateMachine):
     def a_settled_group_is_saved_as_it_is(self):
         group = self.world.group
         if group is not None and group.live.state in (ClassicGroupState.STABLE, ClassicGroupState.EMPTY):
-            assert group.to_save().value == group.saved
+            assert group.to_record().value == group.saved
 
     @invariant()
     def the_counters_are_true(self):
@@ -177,19 +181,19 @@ class Barrier(RuleBasedStateMachine):
         live = group.live
         members = list(live.members.values())
         spoken = [name for member in members for name, _ in member.protocols]
-        assert live.speakers == {name: spoken.count(name) for name in spoken}
-        assert live.waiting_joins == sum(member.join is not None for member in members)
+        assert live.protocol_counts == {name: spoken.count(name) for name in spoken}
+        assert live.waiting_join_count == sum(member.join_ticket is not None for member in members)
         assert live.instances == {member.instance_id: member.member_id for member in members if member.instance_id is not None}
-        assert not members or (live.leader in live.members and len(members) in live.speakers.values())
+        assert not members or (live.leader in live.members and len(members) in live.protocol_counts.values())
 
     @invariant()
     def who_waits_waits_for_something(self):
         group = self.world.group
         members = [] if group is None else group.live.members.values()
         for member in members:
-            assert member.join is None or group.live.state is ClassicGroupState.PREPARING
-            assert member.sync is None or group.live.state is ClassicGroupState.COMPLETING
-        parked = [ticket for member in members for ticket in (member.join, member.sync) if ticket is not None]
+            assert member.join_ticket is None or group.live.state is ClassicGroupState.PREPARING_REBALANCE
+            assert member.sync_ticket is None or group.live.state is ClassicGroupState.COMPLETING_REBALANCE
+        parked = [ticket for member in members for ticket in (member.join_ticket, member.sync_ticket) if ticket is not None]
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
 

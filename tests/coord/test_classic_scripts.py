@@ -157,8 +157,8 @@ class Story:
         lines = []
         group = self.world.group
         for member in [] if group is None else group.live.members.values():
-            if member.join in self.waiting:
-                self.name(member.member_id, self.waiting[member.join])  # before it is told itself
+            if member.join_ticket in self.waiting:
+                self.name(member.member_id, self.waiting[member.join_ticket])  # before it is told itself
         for ticket, answer in self.world.heard:
             name = self.waiting.pop(ticket)
             player = self.player(name)
@@ -219,7 +219,7 @@ class Story:
         lines = [f"{group.state_name()}, generation {live.generation} of {live.protocol}, leader {self.called(live.leader or '')}"]
         for member in live.members.values():
             place = f" ({member.instance_id})" if member.instance_id else ""
-            waits = f"{', joins' * (member.join is not None)}{', syncs' * (member.sync is not None)}"
+            waits = f"{', joins' * (member.join_ticket is not None)}{', syncs' * (member.sync_ticket is not None)}"
             lines.append(f"  {self.called(member.member_id)}{place} has {member.assignment.decode() or 'nothing'}{waits}")
         if live.pending_joins:
             lines.append(f"  expects {' '.join(map(self.called, live.pending_joins))}")

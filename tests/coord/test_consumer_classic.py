@@ -204,7 +204,7 @@ def test_a_member_without_an_id_is_given_one_and_remembered_only_when_it_comes_b
 def test_a_subscription_with_or_without_a_rack_is_heard(world, rack):
     """KAFKA-20778."""
     assert join(world, said=subscription(rack_id=rack)).error_code == Code.NONE
-    assert world.group().saved.members["m"].said.rack_id == rack
+    assert world.group().saved.members["m"].metadata.rack_id == rack
 
 
 @pytest.mark.parametrize(

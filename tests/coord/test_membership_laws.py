@@ -203,7 +203,7 @@ class Membership(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_is_in_two_hands(self):
-        hands = [unit for member in self.members().values() for unit in member.holds()]
+        hands = [unit for member in self.members().values() for unit in member.units()]
         assert len(hands) == len(set(hands))
         working = [unit for client in self.clients.values() for unit in client.owned]
         assert len(working) == len(set(working))
@@ -214,7 +214,7 @@ class Membership(RuleBasedStateMachine):
             member = self.members().get(client.member_id)
             if member is not None:
                 units = self.world.shard.ledger.groups["g"].saved.units
-                assert {units.unit(*unit) for unit in client.owned} <= set(member.holds())
+                assert {units.unit(*unit) for unit in client.owned} <= set(member.units())
 
     @invariant()
     def every_law_of_a_group_holds(self):

@@ -39,7 +39,7 @@ def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append
     ]
     assert kinds(world)[: len(old)] == old
     assert (world.group().type_name, world.group().saved.epoch, c.epoch) == ("consumer", generation + 1, generation + 1)
-    members = {member.said.client_id: (member.epoch, member.is_classic) for member in world.group().saved.members.values()}
+    members = {member.metadata.client_id: (member.epoch, member.is_classic) for member in world.group().saved.members.values()}
     assert members == {"a": (generation, True), "b": (generation, True), "c": (generation + 1, False)}
     settle(a, b, c)
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]

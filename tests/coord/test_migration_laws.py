@@ -118,7 +118,7 @@ class Mixed(RuleBasedStateMachine):
         if group is None or not client.is_classic or client.member_id not in group.live.members:
             return True
         return client.generation != group.live.generation and group.live.state in (
-            ClassicGroupState.COMPLETING,
+            ClassicGroupState.COMPLETING_REBALANCE,
             ClassicGroupState.STABLE,
         )
 

@@ -115,7 +115,7 @@ def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as
     world = make_world()
     settle(consumer(world, "c"))
     assert join(world, "c", 9).error_code == Code.NONE
-    assert (world.group().type_name, world.group().saved.classics) == ("consumer", 1)
+    assert (world.group().type_name, world.group().saved.classic_member_count) == ("consumer", 1)
 
 
 @pytest.mark.parametrize("patience_ms", [-1, -7, 0])

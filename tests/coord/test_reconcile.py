@@ -42,20 +42,20 @@ def test_a_blocked_unit_is_never_given(hold, target_epoch, target, owned, blocke
 @given(holds(), st.integers(1, 9), UNITS, st.none() | UNITS, UNITS, UNITS)
 def test_a_unit_that_the_member_may_still_use_is_held_until_it_says_otherwise(hold, target_epoch, target, owned, blocked, dropped):
     after = step(hold, target_epoch, target, owned, blocked, dropped)
-    may_be_used = hold.assigned.keys() | hold.revoking.keys()
-    released = may_be_used - after.assigned.keys() - after.revoking.keys()
+    may_be_used = hold.assigned.keys() | hold.pending_revocation.keys()
+    released = may_be_used - after.assigned.keys() - after.pending_revocation.keys()
     assert not released if owned is None else not released & owned
 
 
 @settings(max_examples=300)
 @given(holds(), st.integers(6, 9), UNITS)
 def test_an_obedient_member_comes_to_its_target_in_three_steps(hold, target_epoch, target):
-    owned = set(hold.assigned) | set(hold.revoking)
+    owned = set(hold.assigned) | set(hold.pending_revocation)
     for _ in range(3):
         hold = step(hold, target_epoch, target, owned)
         owned = set(hold.assigned)
     assert is_at_target(hold, target_epoch)
-    assert (hold.assigned.keys(), hold.revoking) == (target, {})
+    assert (hold.assigned.keys(), hold.pending_revocation) == (target, {})
     assert step(hold, target_epoch, target, owned) is hold
 
 

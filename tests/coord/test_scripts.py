@@ -118,7 +118,7 @@ class Story:
         for member in members:
             state = "" if member.state is MemberState.STABLE else f" ({member.state.name.lower()})"
             has = named(units.by_topic(member.assigned.units.tolist()))
-            owes = named(units.by_topic(member.revoking.units.tolist()))
+            owes = named(units.by_topic(member.pending_revocation.units.tolist()))
             debt = "" if owes == "nothing" else f", must give up {owes}"
             lines.append(f"{member.member_id} at {member.epoch}{state} has {has}{debt}")
         return lines

@@ -112,7 +112,7 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
     joined = join_as(world, "a")
     sync_as(world, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts)))
     assert world.join("c").error_code == Code.NONE
-    held = world.group().saved.holders.held(world.group().saved.units)
+    held = world.group().saved.owners.owned(world.group().saved.units)
     assert held == {(topic_id("foo"), 0): joined.member_id, (topic_id("foo"), 1): "c", (topic_id("foo"), 3): "c"}
 
     world = make_world()

@@ -186,7 +186,7 @@ def test_what_kafka_writes_of_a_group_that_migrates_is_what_we_read(sides, group
     assert (read.saved.epoch, read.saved.assignment_epoch) == (described.group_epoch, described.assignment_epoch) == (epoch, epoch)
     members = {each.member_id: (each.member_epoch, each.member_type) for each in described.members}
     assert {each.member_id: (each.epoch, int(not each.is_classic)) for each in read.saved.members.values()} == members
-    held = read.saved.holders.held(read.saved.units)
+    held = read.saved.owners.owned(read.saved.units)
     assert held == dict.fromkeys(((side.topic_id(TOPIC), index) for index in range(PARTITIONS)), a.member_id)
 
     beat(side, group, "c", -1)

@@ -38,7 +38,7 @@ PLACES = [
         RetentionCheck: ("take_slice", "look_at", "look_out"),
         Coordinators: ("arrived", "joined", "tell", "gone", "tick", "_seated", "_step", "_perform"),
         Shard: ("step", "loaded"),
-        Turn: ("emit", "reply", "park", "release", "close"),
+        Turn: ("emit", "reply", "park", "unpark", "close"),
         Deadlines: ("arm", "disarm"),
         FetchResult: ("__init__",),
         FlushGate: ("begin_write", "wrote", "hold", "flush_or_none"),

@@ -112,7 +112,7 @@ def a_commit_before_the_leader_has_shared_out() -> Any:
     while a.view.epoch < 0:
         world.deliver_to(a)
         world.wait(0)
-    assert world.shard.ledger.classic_or_none("g").live.state is ClassicGroupState.COMPLETING
+    assert world.shard.ledger.classic_group_or_none("g").live.state is ClassicGroupState.COMPLETING_REBALANCE
     return commits(world, a, a.view.epoch)
 
 
@@ -192,7 +192,7 @@ def what_a_group_says_that_a_member_has_since_it_is_classic() -> Any:
     rests(world)
     world.leaves(m)
     world.run(m, adopts=False)
-    [member] = world.shard.ledger.classic_or_none("g").saved.members
+    [member] = world.shard.ledger.classic_group_or_none("g").saved.members
     assert member.member_id == a.view.member_id
     return list(assigned_partitions(member))
 
@@ -201,10 +201,10 @@ def what_a_member_owes_since_its_group_is_incremental() -> Any:
     """A is to give half of its partitions to B, and has not heard so, when the first KIP-848 member comes."""
     world, a = settled(COOPERATIVE)
     told_to_rejoin(world, a, adopts=False)
-    while world.shard.ledger.classic_or_none("g").live.state is not ClassicGroupState.STABLE:
+    while world.shard.ledger.classic_group_or_none("g").live.state is not ClassicGroupState.STABLE:
         world.deliver_to(a)
     world.run(world.joins("M"), adopts=False)
-    return len(world.shard.ledger.incremental_or_none("g").saved.members[a.view.member_id].revoking.units)
+    return len(world.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].pending_revocation.units)
 
 
 def what_a_member_holds_that_joins_with_all_that_it_uses() -> Any:
@@ -214,7 +214,7 @@ def what_a_member_holds_that_joins_with_all_that_it_uses() -> Any:
     world.run(world.joins("N"), adopts=False)
     world.wait(3_000)
     world.run(a, adopts=False)
-    return len(world.shard.ledger.incremental_or_none("g").saved.members[a.view.member_id].holds())
+    return len(world.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].units())
 
 
 def what_a_classic_member_has_of_a_consumer_group() -> Any:

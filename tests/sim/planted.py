@@ -67,7 +67,7 @@ def rearm_revocations(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMem
 def arm_rebalance_once(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     key = (timers.REBALANCE, group.group_id, member.member_id)
     if has_pending_revocation(member) and key not in turn.deadlines:
-        turn.deadlines.arm(key, turn.now.mono_ms + member.said.rebalance_timeout_ms)
+        turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
 
 
 def always_late(member: ConsumerGroupMember) -> bool:
@@ -99,16 +99,16 @@ def apply_list_by_list(
     """First what is assigned is claimed, then what is pending revocation no more is freed: also what came back by that way."""
     group = ledger.groups.get(key.group_id)
     member = None if group is None else group.saved.members.get(key.member_id)
-    before = [] if member is None else member.revoking.units.tolist()
+    before = [] if member is None else member.pending_revocation.units.tolist()
     replay.apply_current_assignment(ledger, key, value)
     if group is not None and member is not None:
-        after = member.revoking.units.tolist()
-        group.saved.holders.release(member.member_id, [unit for unit in before if unit not in after])
+        after = member.pending_revocation.units.tolist()
+        group.saved.owners.release(member.member_id, [unit for unit in before if unit not in after])
 
 
 def claim_what_is_free(self: UnitOwners, member_id: str, units: list[int]) -> None:
     for unit in units:
-        holder = self.holder_or_none(unit)
+        holder = self.owner_or_none(unit)
         if holder is not None and holder != member_id:
             raise RuntimeError(f"{member_id} cannot have unit {unit}: {holder} still has it")
     claim(self, member_id, units)

@@ -51,7 +51,7 @@ check_commit = ClassicGroup.check_commit  # as it is, whatever stands in its pla
 
 def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
     _, group_id, member_id = key
-    group = turn.ledger.classic_or_none(group_id)
+    group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         return
     if member_id in group.live.pending_joins:
@@ -68,7 +68,7 @@ def take_all_due_at_once(self: Deadlines, now_ms: int) -> Iterator[Key]:
 
 
 def revive_members_alone(turn: Turn, group: ClassicGroup) -> None:
-    group.revive()
+    group.restore()
 
 
 def members_may_commit_in_any_generation(self: ClassicGroup, claim: CommitClaim) -> None:
@@ -260,7 +260,7 @@ CLASSIC = (
     Planted(
         "KAFKA-13406",
         "Who is behind the newest generation owns nothing, and the check of what cooperative members are given holds for all.",
-        ((sticky, "settled", settled_by_the_newest), (leader, "TRUSTED", "")),
+        ((sticky, "resolve_claims", settled_by_the_newest), (leader, "TRUSTED", "")),
         ALL_CLASSIC,
     ),
 )

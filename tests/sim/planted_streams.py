@@ -134,7 +134,7 @@ PLANTED = (
         "one-role",
         "a copy does no harm",
         "one-role",
-        ((leader, "spread", copies_beside_the_original),),
+        ((leader, "assign_tasks_to_threads", copies_beside_the_original),),
     ),
     PlantedInStreams(
         "withheld-from-threads",
@@ -142,7 +142,7 @@ PLANTED = (
         "one-active",
         (
             (leader._AssignedConsumer, "waits_for", gives_what_another_thread_holds),
-            (leader, "spread", moves_on_to_the_next_thread),
+            (leader, "assign_tasks_to_threads", moves_on_to_the_next_thread),
             (any_leader, "check_cooperative", checks_nothing),
         ),
         {"threads": 2},
@@ -151,7 +151,7 @@ PLANTED = (
         "one-role-in-a-process",
         "the other thread of a process is somebody else",
         "one-role",
-        ((leader, "spread", copies_in_the_next_thread),),
+        ((leader, "assign_tasks_to_threads", copies_in_the_next_thread),),
         {"threads": 2},
     ),
     PlantedInStreams(
@@ -165,13 +165,13 @@ PLANTED = (
         "all-owned",
         "what the first member does not get, the next one will",
         "all-owned",
-        ((leader, "_told", forgets_a_task),),
+        ((leader, "_assign_consumers", forgets_a_task),),
     ),
     PlantedInStreams(
         "always-served",
         "a task may finish whatever it has begun",
         "always-served",
-        ((thread, "LETS_GO_MS", 60_000),),
+        ((thread, "TASK_CLOSE_MS", 60_000),),
         {"from_": "1.1", "to": "2.0"},
     ),
 )

@@ -26,7 +26,7 @@ from apportion.wire.records.consumer_serde import encode_sticky
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 from tests.sim.planted import PLANTED
 
-to_save, arm, downgrade = ClassicGroup.to_save, rebalance._arm_deadline, downgrading.downgrade
+to_save, arm, downgrade = ClassicGroup.to_record, rebalance._arm_deadline, downgrading.downgrade
 
 
 def counts_backwards(self):
@@ -76,7 +76,7 @@ ID = r"\w+-[0-9a-f-]{36}"
 SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law that says so, and how
     "generations count backwards": (
         CLASSIC,
-        (ClassicGroup, "to_save", counts_backwards),
+        (ClassicGroup, "to_record", counts_backwards),
         "epochs-never-back",
         r"group \w+ was at generation \d+, and is at \d+\.",
     ),
@@ -108,7 +108,7 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
         CLASSIC,
         (rebalance, "_arm_deadline", waits_a_tenth),
         "gone-with-cause",
-        rf"group \w+: {ID} was dismissed from PREPARING after \d+ ms of silence and \d+ ms of waiting\.",
+        rf"group \w+: {ID} was dismissed from PREPARING_REBALANCE after \d+ ms of silence and \d+ ms of waiting\.",
     ),
     "no session ever ends": (
         CLASSIC,

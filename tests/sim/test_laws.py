@@ -146,9 +146,9 @@ def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsett
 def test_the_holders_table_must_say_what_the_members_hold():
     group = replay_records(SETTLED).groups["g"]
     units = group.saved.units
-    group.saved.holders.release("a", [units.unit(FOO, 0)])
-    group.saved.holders.claim("a", [units.unit(FOO, 2)])
-    group.saved.holders.claim("gone", [units.unit(FOO, 9)])
+    group.saved.owners.release("a", [units.unit(FOO, 0)])
+    group.saved.owners.claim("a", [units.unit(FOO, 2)])
+    group.saved.owners.claim("gone", [units.unit(FOO, 9)])
     assert broken(group) == {
         "holders-agree": [
             "foo-2 is held by b, but the table of holders says a.",
@@ -158,7 +158,7 @@ def test_the_holders_table_must_say_what_the_members_hold():
     }
 
 
-@pytest.mark.parametrize("name", ["subscribers", "votes", "speakers", "settled_at", "instances"])
+@pytest.mark.parametrize("name", ["subscriber_counts", "assignor_votes", "protocol_counts", "stable_members_by_epoch", "instances"])
 def test_every_counter_is_recounted(name):
     group = replay_records(SETTLED).groups["g"]
     getattr(group.saved, name)["stray"] = 1

@@ -111,7 +111,7 @@ def test_the_numbering_of_topics_and_the_order_of_records_do_not_matter():
 
 def test_a_counter_that_is_zero_is_not_there():
     ledger = replay_records(LOG)
-    ledger.groups["g"].saved.votes["uniform"] = 0
+    ledger.groups["g"].saved.assignor_votes["uniform"] = 0
     assert difference_or_none(saved_state(ledger), saved_state(replay_records(LOG))) is None
 
 

@@ -17,7 +17,7 @@ from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused, RehearsalResult, UpgradeStep, rehearse
-from apportion.streams.metadata.upgrades import UpgradePath
+from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense
 BROKEN = 1  # exit code where the upgrade does not go well

@@ -34,7 +34,7 @@ def describe_consumer_groups(turn: Turn, ask: GroupRequest[ConsumerGroupDescribe
 
 
 def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
-    group = turn.ledger.incremental_or_none(group_id)
+    group = turn.ledger.consumer_group_or_none(group_id)
     if group is None:
         code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
         why = f"There is no consumer group {group_id}." if group_id else None
@@ -51,7 +51,7 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
 
 
 def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> described.Member:
-    said, units = member.said, group.saved.units
+    said, units = member.metadata, group.saved.units
     target = () if member.target is None else member.target.tolist()
     return described.Member(
         member_id=member.member_id,
@@ -62,7 +62,7 @@ def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics:
         client_host=said.client_host,
         subscribed_topic_names=said.subscribed_topic_names,
         subscribed_topic_regex=said.subscribed_topic_regex,
-        assignment=_assignment(member.holds(), units, topics),
+        assignment=_assignment(member.units(), units, topics),
         target_assignment=_assignment(target, units, topics),
         member_type=CLASSIC if member.is_classic else CONSUMER,
     )

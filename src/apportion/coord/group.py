@@ -57,7 +57,7 @@ class Group(Protocol):
         """True where some member wants that topic."""
         ...
 
-    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+    def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
         """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
         ...
 

@@ -50,12 +50,12 @@ NO_OFFSET = OffsetCommitValue(offset=-1)
 class TopicCommit(NamedTuple):
     """One topic of a commit, and the topic of the cluster that it means (None: there is none)."""
 
-    said: OffsetCommitRequestTopic
+    requested: OffsetCommitRequestTopic
     topic: Topic | None
 
-    def known(self) -> Iterator[tuple[TopicId, OffsetCommitRequestPartition]]:
+    def existing_partitions(self) -> Iterator[tuple[TopicId, OffsetCommitRequestPartition]]:
         """The partitions that exist."""
-        for partition in self.said.partitions:
+        for partition in self.requested.partitions:
             if self.topic is not None and 0 <= partition.partition_index < self.topic.partitions:
                 yield self.topic.id, partition
 
@@ -71,7 +71,7 @@ def commit_offsets(turn: Turn, ask: GroupRequest[OffsetCommitRequest]) -> None:
     wishes = [
         TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics
     ]
-    known = [place for wish in wishes for place in wish.known()]
+    known = [place for wish in wishes for place in wish.existing_partitions()]
     fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _metadata_fits(turn, said))
     denial = _commit_error(turn.ledger, ask, fitting) if known else Code.NONE
     if known and denial is Code.NONE:

@@ -46,21 +46,21 @@ class Ledger:
             group = self.groups[group_id] = ConsumerGroup(group_id)
         return group
 
-    def incremental_or_none(self, group_id: str) -> ConsumerGroup | None:
+    def consumer_group_or_none(self, group_id: str) -> ConsumerGroup | None:
         """The group of that id, if it is an incremental one."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def classic_or_none(self, group_id: str) -> ClassicGroup | None:
+    def classic_group_or_none(self, group_id: str) -> ClassicGroup | None:
         """The group of that id, if it is a classic one."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
-    def incrementals(self) -> Iterator[ConsumerGroup]:
+    def consumer_groups(self) -> Iterator[ConsumerGroup]:
         """Every incremental group."""
         return (group for group in self.groups.values() if isinstance(group, ConsumerGroup))
 
-    def classics(self) -> Iterator[ClassicGroup]:
+    def classic_groups(self) -> Iterator[ClassicGroup]:
         """Every classic group."""
         return (group for group in self.groups.values() if isinstance(group, ClassicGroup))
 
@@ -84,7 +84,7 @@ def apply_classic_group(ledger: Ledger, key: GroupMetadataKey, value: GroupMetad
 
     What its members do now is left alone: `Shard.loaded` gives a group that was read its life.
     """
-    group = ledger.classic_or_none(key.group)
+    group = ledger.classic_group_or_none(key.group)
     if value is None:
         if group is not None:
             del ledger.groups[key.group]
@@ -125,7 +125,7 @@ def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
 def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
     """The group has that epoch; without a value the group is forgotten."""
     if value is None:
-        if ledger.incremental_or_none(key.group_id) is not None:
+        if ledger.consumer_group_or_none(key.group_id) is not None:
             del ledger.groups[key.group_id]
         return
     saved = ledger.incremental(key.group_id).saved
@@ -141,19 +141,19 @@ def apply_member_metadata(
         member = _member(saved, key.member_id)
         _count_metadata(saved, member, -1)
         _release_instance(saved, member)
-        member.said = value
+        member.metadata = value
         _count_metadata(saved, member, 1)
         if value.instance_id is not None:
             saved.instances[value.instance_id] = member.member_id
         return
-    group = ledger.incremental_or_none(key.group_id)
+    group = ledger.consumer_group_or_none(key.group_id)
     if group is None or key.member_id not in group.saved.members:
         return
     saved, member = group.saved, group.saved.members[key.member_id]
     _count_metadata(saved, member, -1)
     _count_stable(saved, member, -1)
     _release_instance(saved, member)
-    saved.holders.release(member.member_id, member.holds())
+    saved.owners.release(member.member_id, member.units())
     del saved.members[member.member_id]
 
 
@@ -163,7 +163,7 @@ def apply_assignment_epoch(
     """The targets are for that epoch; without a value there are none, as in a new group: this may be the end of an older one."""
     if value is not None:
         ledger.incremental(key.group_id).saved.assignment_epoch = value.assignment_epoch
-    elif (group := ledger.incremental_or_none(key.group_id)) is not None:
+    elif (group := ledger.consumer_group_or_none(key.group_id)) is not None:
         group.saved.assignment_epoch = FIRST_EPOCH
 
 
@@ -173,7 +173,7 @@ def apply_target_assignment(
     """The member shall have that; without a value, nothing."""
     if value is not None:
         saved = ledger.incremental(key.group_id).saved
-        _member(saved, key.member_id).target = saved.units.pack(value.topic_partitions)
+        _member(saved, key.member_id).target = saved.units.assign_units(value.topic_partitions)
     elif (member := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
         member.target = None
 
@@ -187,16 +187,16 @@ def apply_current_assignment(
     saved = ledger.incremental(key.group_id).saved
     member = _member(saved, key.member_id)
     _count_stable(saved, member, -1)
-    saved.holders.release(member.member_id, member.holds())
+    saved.owners.release(member.member_id, member.units())
     if value is None:
         member.epoch, member.previous_epoch, member.state = -1, -1, MemberState.STABLE
-        member.assigned = member.revoking = NO_ASSIGNED_UNITS
+        member.assigned = member.pending_revocation = NO_ASSIGNED_UNITS
     else:
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.state = MemberState.of(value.state)
-        member.assigned = saved.units.grants(value.assigned_partitions, value.member_epoch)
-        member.revoking = saved.units.grants(value.partitions_pending_revocation, value.member_epoch)
-    saved.holders.claim(member.member_id, member.holds())
+        member.assigned = saved.units.assign_units_with_epochs(value.assigned_partitions, value.member_epoch)
+        member.pending_revocation = saved.units.assign_units_with_epochs(value.partitions_pending_revocation, value.member_epoch)
+    saved.owners.claim(member.member_id, member.units())
     _count_stable(saved, member, 1)
 
 
@@ -213,27 +213,27 @@ def _member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMemb
 
 
 def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> ConsumerGroupMember | None:
-    group = ledger.incremental_or_none(group_id)
+    group = ledger.consumer_group_or_none(group_id)
     return None if group is None else group.saved.members.get(member_id)
 
 
 def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
     """The group's counts of subscribers, votes and speakers with, or without, this member."""
-    for topic in member.said.subscribed_topic_names:
-        _count(saved.subscribers, topic, step)
-    if member.said.server_assignor is not None:
-        _count(saved.votes, member.said.server_assignor, step)
-    classic = member.said.classic_member_metadata
+    for topic in member.metadata.subscribed_topic_names:
+        _count(saved.subscriber_counts, topic, step)
+    if member.metadata.server_assignor is not None:
+        _count(saved.assignor_votes, member.metadata.server_assignor, step)
+    classic = member.metadata.classic_member_metadata
     if classic is not None:
-        saved.classics += step
+        saved.classic_member_count += step
         for protocol in dict.fromkeys(spoken.name for spoken in classic.supported_protocols):
-            _count(saved.speakers, protocol, step)
+            _count(saved.protocol_counts, protocol, step)
 
 
 def _count_stable(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
     """The group's count of members that are STABLE with, or without, this member."""
     if member.state is MemberState.STABLE:
-        _count(saved.settled_at, member.epoch, step)
+        _count(saved.stable_members_by_epoch, member.epoch, step)
 
 
 def _count(counts: dict[Any, int], name: Any, step: int) -> None:
@@ -244,6 +244,6 @@ def _count(counts: dict[Any, int], name: Any, step: int) -> None:
 
 def _release_instance(saved: ConsumerGroupSavedState, member: ConsumerGroupMember) -> None:
     """The member's instance is free, unless another member has taken it already."""
-    instance_id = member.said.instance_id
+    instance_id = member.metadata.instance_id
     if instance_id is not None and saved.instances.get(instance_id) == member.member_id:
         del saved.instances[instance_id]

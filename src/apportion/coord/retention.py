@@ -63,7 +63,7 @@ def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
 
 
 def _has_expired(turn: Turn, group: Group | None, topic: str, value: OffsetCommitValue) -> bool:
-    since_ms = value.commit_timestamp if group is None else group.unneeded_since_ms(topic, value.commit_timestamp)
+    since_ms = value.commit_timestamp if group is None else group.expirable_since_ms_or_none(topic, value.commit_timestamp)
     if since_ms is None:
         return False
     if value.expire_timestamp >= 0:

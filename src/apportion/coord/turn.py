@@ -30,7 +30,18 @@ class Turn:
     A reply stands behind every record that was emitted before it, so nobody is told what is not in the log first.
     """
 
-    __slots__ = ("_actions", "_apply", "_parked", "_unlisted", "deadlines", "gives_way", "ledger", "now", "settings", "topics")
+    __slots__ = (
+        "_actions",
+        "_apply",
+        "_parked",
+        "_unlisted",
+        "deadlines",
+        "ledger",
+        "now",
+        "on_members_leaving",
+        "settings",
+        "topics",
+    )
 
     def __init__(
         self,
@@ -50,7 +61,9 @@ class Turn:
         self.now = now
         self._apply = apply
         self._parked = parked
-        self.gives_way = gives_way  # asked with a group and members that leave: True, and a group of another kind is in its place
+        self.on_members_leaving = (
+            gives_way  # asked with a group and members that leave: True, and a group of another kind is in its place
+        )
         self._unlisted: list[CoordinatorRecord] = []
         self._actions: list[Action] = []
 
@@ -79,7 +92,7 @@ class Turn:
         self._parked[ask.ticket] = ask.version
         return ask.ticket
 
-    def release(self, ticket: Ticket | None) -> int | None:
+    def unpark(self, ticket: Ticket | None) -> int | None:
         """The version in which the parked ticket must be answered now; None if nobody waits for it any more."""
         return None if ticket is None else self._parked.pop(ticket, None)
 

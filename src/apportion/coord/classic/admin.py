@@ -22,7 +22,7 @@ def describe_groups(turn: Turn, ask: GroupRequest[DescribeGroupsRequest]) -> Non
 
 def described_group(turn: Turn, group_id: str, version: int, operations: int) -> DescribedGroup:
     """One group. Nobody but offsets in it: Empty. Of another kind: it is not there."""
-    group = turn.ledger.classic_or_none(group_id)
+    group = turn.ledger.classic_group_or_none(group_id)
     if group is not None:
         return described_members(group, operations)
     if group_id in turn.ledger.offsets and group_id not in turn.ledger.groups:

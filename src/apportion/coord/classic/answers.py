@@ -56,14 +56,14 @@ def sync_response(live: ClassicGroupLiveState, member: ClassicGroupMember) -> Sy
 def complete_pending_join(turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, members: JoinedMembers = ()) -> None:
     """The member waits no more, and knows the current generation."""
     ticket = live.unpark_join(member)
-    if ticket is not None and turn.release(ticket) is not None:
+    if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, join_response(live, member, members))
 
 
 def complete_pending_sync(turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember) -> None:
     """The member waits no more, and knows its assignment."""
-    ticket, member.sync = member.sync, None
-    if ticket is not None and turn.release(ticket) is not None:
+    ticket, member.sync_ticket = member.sync_ticket, None
+    if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, sync_response(live, member))
 
 
@@ -75,13 +75,13 @@ def fail_pending_requests(turn: Turn, group: ClassicGroup, member: ClassicGroupM
 
 def fail_pending_join(turn: Turn, ticket: Ticket | None, code: Code, member_id: str) -> None:
     """The join that was parked on `ticket`, if there was one, came to nothing."""
-    version = turn.release(ticket)
+    version = turn.unpark(ticket)
     if ticket is not None and version is not None:
         turn.reply(ticket, join_error(code, member_id, version))
 
 
 def fail_pending_sync(turn: Turn, member: ClassicGroupMember, code: Code) -> None:
     """The sync that the member waits for, if it does, came to nothing."""
-    ticket, member.sync = member.sync, None
-    if ticket is not None and turn.release(ticket) is not None:
+    ticket, member.sync_ticket = member.sync_ticket, None
+    if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, SyncGroupResponse(error_code=int(code)))

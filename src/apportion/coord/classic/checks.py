@@ -17,7 +17,7 @@ def check_group_id(group_id: str) -> None:
 def existing_group(turn: Turn, group_id: str) -> ClassicGroup:
     """The group that a member speaks of. Errors: INVALID_GROUP_ID; UNKNOWN_MEMBER_ID where there is none."""
     check_group_id(group_id)
-    group = turn.ledger.classic_or_none(group_id)
+    group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {group_id}.")
     return group

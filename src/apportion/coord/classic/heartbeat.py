@@ -16,8 +16,8 @@ def heartbeat(turn: Turn, ask: GroupRequest[HeartbeatRequest]) -> None:
     """
     body = ask.body
     group = existing_group(turn, body.group_id)
-    member = group.member_of(body.member_id, body.group_instance_id)
+    member = group.checked_member(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
     arm_session(turn, group, member)
-    code = Code.REBALANCE_IN_PROGRESS if group.live.state is ClassicGroupState.PREPARING else Code.NONE
+    code = Code.REBALANCE_IN_PROGRESS if group.live.state is ClassicGroupState.PREPARING_REBALANCE else Code.NONE
     turn.reply(ask.ticket, HeartbeatResponse(error_code=int(code)))

@@ -33,7 +33,7 @@ def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
     """
     body = ask.body
     check_request(ask, turn.settings)
-    group = turn.ledger.classic_or_none(body.group_id)
+    group = turn.ledger.classic_group_or_none(body.group_id)
     if group is None:
         check_first_join(ask)
         join_without_id(turn, create_group(turn, body.group_id), ask)
@@ -73,8 +73,8 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
     if live.state is ClassicGroupState.EMPTY:
         return True
     member = live.members.get(member_id)
-    if live.state is ClassicGroupState.PREPARING:
-        return (member is not None and member.join is not None) or live.waiting_joins < limit
+    if live.state is ClassicGroupState.PREPARING_REBALANCE:
+        return (member is not None and member.join_ticket is not None) or live.waiting_join_count < limit
     return member is not None or len(live.members) < limit
 
 
@@ -84,7 +84,7 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
     if live.state is ClassicGroupState.EMPTY:
         check_has_protocol(body)
     elif body.protocol_type != live.protocol_type or not any(
-        live.speakers.get(protocol.name, 0) == len(live.members) for protocol in body.protocols
+        live.protocol_counts.get(protocol.name, 0) == len(live.members) for protocol in body.protocols
     ):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
@@ -102,9 +102,9 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     """There is a classic group of that id, empty and at generation 0, and it will survive a crash."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=turn.now.wall_ms)
     turn.emit(records.classic_group(group_id, value))
-    group = turn.ledger.classic_or_none(group_id)
+    group = turn.ledger.classic_group_or_none(group_id)
     assert group is not None, f"group {group_id} was just made"
-    group.live.since_ms = turn.now.wall_ms
+    group.live.state_since_ms = turn.now.wall_ms
     return group
 
 
@@ -155,7 +155,7 @@ def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask:
     """The group has a new member, which waits for its first generation."""
     live = group.live
     member.is_new = True
-    live.newcomers = live.newcomers or live.state is ClassicGroupState.PREPARING
+    live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
     live.add(member)
     park_join(turn, group, member, ask)
     rebalance.arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
@@ -170,14 +170,14 @@ def rejoin(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest])
             raise Refused(Code.UNKNOWN_SERVER_ERROR, f"Member {body.member_id} was given its id as a dynamic member.")
         add_member(turn, group, new_member(ask, body.member_id), ask)
         return
-    member = group.member_of(body.member_id, body.group_instance_id)
+    member = group.checked_member(body.member_id, body.group_instance_id)
     protocols = supported_protocols(body)
-    if live.state is not ClassicGroupState.PREPARING and may_answer_at_once(
+    if live.state is not ClassicGroupState.PREPARING_REBALANCE and may_answer_at_once(
         live.state, live.leader == member.member_id, member.protocols == protocols
     ):
         turn.reply(ask.ticket, join_response(live, member, members_for_leader(live) if live.leader == member.member_id else ()))
         return
-    live.say(member, protocols)
+    live.update_protocols(member, protocols)
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
     park_join(turn, group, member, ask)
     rebalance.prepare_or_complete_join(turn, group)
@@ -185,7 +185,7 @@ def rejoin(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest])
 
 def may_answer_at_once(state: ClassicGroupState, leads: bool, says_the_same: bool) -> bool:
     """The member, which joins between two rebalances, may have missed its answer; a stable group's leader wants another one."""
-    return says_the_same and (state is ClassicGroupState.COMPLETING or not leads)
+    return says_the_same and (state is ClassicGroupState.COMPLETING_REBALANCE or not leads)
 
 
 def replace_static_member(
@@ -204,8 +204,8 @@ def replace_static_member(
     new.assignment = old.assignment
     live.replace(old, new)
     rebalance.arm_session(turn, group, new)
-    if live.state is ClassicGroupState.STABLE and live.elected() == live.protocol:
-        turn.emit(group.to_save())
+    if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
+        turn.emit(group.to_record())
         turn.reply(ask.ticket, static_member_response(group, new, led_by, ask.version))
     else:
         park_join(turn, group, new, ask)

@@ -16,7 +16,7 @@ def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
     """
     body = ask.body
     check_group_id(body.group_id)
-    group = turn.ledger.classic_or_none(body.group_id)
+    group = turn.ledger.classic_group_or_none(body.group_id)
     leaving = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, who) for who in leaving]
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
@@ -33,7 +33,7 @@ def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> C
         remove_pending_member(turn, group, member_id)
         return Code.NONE
     try:
-        member = group.member_of(member_id, instance_id)
+        member = group.checked_member(member_id, instance_id)
     except Refused as refusal:  # one of many: the others have their answers
         return refusal.code
     remove_member(turn, group, member)

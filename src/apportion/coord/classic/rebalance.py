@@ -30,7 +30,7 @@ def dismiss(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
     """The group, of which somebody is new, gone or of another mind, is on its way to a generation that knows it."""
-    if group.live.state is ClassicGroupState.PREPARING:
+    if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
         prepare_rebalance(turn, group)
@@ -39,19 +39,19 @@ def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
 def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     """The group waits for everybody to join (again); members that wait for an assignment are sent to join too."""
     live = group.live
-    if live.state is ClassicGroupState.COMPLETING:
+    if live.state is ClassicGroupState.COMPLETING_REBALANCE:
         for member in live.members.values():
             member.assignment = b""
-            if member.sync is not None:  # while it waited, its session may have ended without notice
+            if member.sync_ticket is not None:  # while it waited, its session may have ended without notice
                 arm_session(turn, group, member)
             fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
     was_empty = live.state is ClassicGroupState.EMPTY
-    live.move(ClassicGroupState.PREPARING, turn.now.wall_ms)
+    live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now.wall_ms)
     if was_empty:
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
-        live.newcomers, live.initial_wait_ms = False, max(live.rebalance_timeout_ms() - delay_ms, 0)
+        live.has_newcomers, live.initial_delay_left_ms = False, max(live.rebalance_timeout_ms() - delay_ms, 0)
         _arm_deadline(turn, JOIN, group, delay_ms)
     elif live.all_joined():
         complete_join(turn, group)
@@ -62,7 +62,11 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
 def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
     """A group that waits for nobody any more has a new generation; one that was empty waits for its time instead."""
     live = group.live
-    if live.state is ClassicGroupState.PREPARING and live.came_from is not ClassicGroupState.EMPTY and live.all_joined():
+    if (
+        live.state is ClassicGroupState.PREPARING_REBALANCE
+        and live.previous_state is not ClassicGroupState.EMPTY
+        and live.all_joined()
+    ):
         complete_join(turn, group)
 
 
@@ -75,22 +79,22 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
     _remove_late_members(
-        turn, group, [each for each in live.members.values() if each.join is None and each.instance_id is None], "join"
+        turn, group, [each for each in live.members.values() if each.join_ticket is None and each.instance_id is None], "join"
     )
     leader = live.members.get(live.leader or "")
-    if leader is None or leader.join is None:
-        leader = next((each for each in live.members.values() if each.join is not None), None)
+    if leader is None or leader.join_ticket is None:
+        leader = next((each for each in live.members.values() if each.join_ticket is not None), None)
         if leader is None and live.members:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
         live.leader = None if leader is None else leader.member_id
-    live.protocol = None if leader is None else live.elected()
-    live.begin()
+    live.protocol = None if leader is None else live.select_protocol()
+    live.start_generation()
     if leader is None:
-        live.move(ClassicGroupState.EMPTY, turn.now.wall_ms)
-        turn.emit(group.to_save())
+        live.transition_to(ClassicGroupState.EMPTY, turn.now.wall_ms)
+        turn.emit(group.to_record())
         return
-    live.move(ClassicGroupState.COMPLETING, turn.now.wall_ms)
+    live.transition_to(ClassicGroupState.COMPLETING_REBALANCE, turn.now.wall_ms)
     members = members_for_leader(live)
     for member in live.members.values():
         complete_pending_join(turn, live, member, members if member is leader else ())
@@ -110,14 +114,14 @@ def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMem
 
 def expire_join(turn: Turn, key: Key) -> None:
     """Whoever has not joined by now is out; a group that was empty waits once more if somebody came meanwhile."""
-    group = turn.ledger.classic_or_none(key[1])
-    if group is None or group.live.state is not ClassicGroupState.PREPARING:
+    group = turn.ledger.classic_group_or_none(key[1])
+    if group is None or group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
         return
     live = group.live
-    if live.came_from is ClassicGroupState.EMPTY and live.newcomers and live.initial_wait_ms:
+    if live.previous_state is ClassicGroupState.EMPTY and live.has_newcomers and live.initial_delay_left_ms:
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
-        wait_ms = min(delay_ms, live.initial_wait_ms)
-        live.newcomers, live.initial_wait_ms = False, max(live.initial_wait_ms - delay_ms, 0)
+        wait_ms = min(delay_ms, live.initial_delay_left_ms)
+        live.has_newcomers, live.initial_delay_left_ms = False, max(live.initial_delay_left_ms - delay_ms, 0)
         _arm_deadline(turn, JOIN, group, wait_ms)
     else:
         complete_join(turn, group)
@@ -125,8 +129,8 @@ def expire_join(turn: Turn, key: Key) -> None:
 
 def expire_sync(turn: Turn, key: Key) -> None:
     """Whoever has not asked for its assignment by now is out, and the others join again."""
-    group = turn.ledger.classic_or_none(key[1])
-    if group is None or group.live.state not in (ClassicGroupState.COMPLETING, ClassicGroupState.STABLE):
+    group = turn.ledger.classic_group_or_none(key[1])
+    if group is None or group.live.state not in (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
     if late:

@@ -42,17 +42,17 @@ class ClassicGroupState(Enum):
     """Where a group stands, by the names that Kafka's tools show. No group is DEAD: that is said of one that is not there."""
 
     EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
 
 
 NEXT = {  # state -> the states that a group may go to from there
-    ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING},
-    ClassicGroupState.PREPARING: {ClassicGroupState.COMPLETING, ClassicGroupState.EMPTY},
-    ClassicGroupState.COMPLETING: {ClassicGroupState.STABLE, ClassicGroupState.PREPARING},
-    ClassicGroupState.STABLE: {ClassicGroupState.PREPARING},
+    ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING_REBALANCE},
+    ClassicGroupState.PREPARING_REBALANCE: {ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY},
+    ClassicGroupState.COMPLETING_REBALANCE: {ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE},
+    ClassicGroupState.STABLE: {ClassicGroupState.PREPARING_REBALANCE},
 }
 
 
@@ -68,13 +68,13 @@ class ClassicGroupMember:
         "client_id",
         "instance_id",
         "is_new",
-        "join",
+        "join_ticket",
         "member_id",
         "protocol_type",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
-        "sync",
+        "sync_ticket",
     )
 
     def __init__(self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str) -> None:
@@ -88,13 +88,13 @@ class ClassicGroupMember:
         self.protocols: Protocols = ()
         self.assignment = b""
         self.is_new = False
-        self.join: Ticket | None = None
-        self.sync: Ticket | None = None
+        self.join_ticket: Ticket | None = None
+        self.sync_ticket: Ticket | None = None
 
     @property
     def is_waiting(self) -> bool:
         """True while the member is parked: it cannot heartbeat then."""
-        return self.join is not None or self.sync is not None
+        return self.join_ticket is not None or self.sync_ticket is not None
 
     def metadata(self, protocol: str | None) -> bytes:
         """What the member says in that protocol; nothing if it does not speak it."""
@@ -105,34 +105,34 @@ class ClassicGroupLiveState:
     """What the members of a group do now. Its methods keep the counters true; who may do what is decided elsewhere."""
 
     __slots__ = (
-        "came_from",
         "generation",
-        "initial_wait_ms",
+        "generation_metadata",
+        "has_newcomers",
+        "initial_delay_left_ms",
         "instances",
         "is_restored",
         "leader",
+        "logged_upgrade_blocker",
         "members",
-        "newcomers",
         "pending_joins",
         "pending_syncs",
+        "previous_state",
         "protocol",
+        "protocol_counts",
         "protocol_type",
-        "said",
-        "since_ms",
-        "speakers",
         "state",
-        "stays_because",
-        "topics",
-        "waiting_joins",
+        "state_since_ms",
+        "subscribed_topics",
+        "waiting_join_count",
     )
 
     def __init__(self) -> None:
         self.state = ClassicGroupState.EMPTY
-        self.came_from = ClassicGroupState.DEAD
-        self.since_ms = -1  # the wall time of the last change of state
+        self.previous_state = ClassicGroupState.DEAD
+        self.state_since_ms = -1  # the wall time of the last change of state
         self.generation = 0
         self.is_restored = False  # the generation was read from the log, and later ones may have died unsaved
-        self.stays_because = ""  # why a consumer could not join, as the process's log was told last
+        self.logged_upgrade_blocker = ""  # why a consumer could not join, as the process's log was told last
         self.protocol_type = ""  # "" until a first member has one
         self.protocol: str | None = None
         self.leader: str | None = None
@@ -140,17 +140,19 @@ class ClassicGroupLiveState:
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.pending_joins: dict[str, None] = {}  # ids that were handed out, oldest first, and have not joined yet
         self.pending_syncs: dict[str, None] = {}  # members of this generation that have not asked for their assignment
-        self.speakers: dict[str, int] = {}  # protocol -> how many members speak it
-        self.waiting_joins = 0  # how many members wait for the next generation
-        self.newcomers = False  # somebody came since the initial wait was last looked at
-        self.initial_wait_ms = 0  # how much longer a group that was empty may be kept waiting
-        self.said: tuple[bytes, ...] | None = None  # what the members said when the generation began; None before the first
-        self.topics: dict[str, None] | None = NOT_DECODED  # what they said that they read; None where nobody can know
+        self.protocol_counts: dict[str, int] = {}  # protocol -> how many members speak it
+        self.waiting_join_count = 0  # how many members wait for the next generation
+        self.has_newcomers = False  # somebody came since the initial wait was last looked at
+        self.initial_delay_left_ms = 0  # how much longer a group that was empty may be kept waiting
+        self.generation_metadata: tuple[bytes, ...] | None = (
+            None  # what the members said when the generation began; None before the first
+        )
+        self.subscribed_topics: dict[str, None] | None = NOT_DECODED  # what they said that they read; None where nobody can know
 
-    def move(self, state: ClassicGroupState, wall_ms: int) -> None:
+    def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
         """The group is in that state from now on."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
-        self.came_from, self.state, self.since_ms = self.state, state, wall_ms
+        self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
 
     def add(self, member: ClassicGroupMember) -> None:
         """The member is one of the group; the first one gives the group its type, and leads."""
@@ -185,7 +187,7 @@ class ClassicGroupLiveState:
         if owed_sync:
             self.pending_syncs[new.member_id] = None
 
-    def say(self, member: ClassicGroupMember, protocols: Protocols) -> None:
+    def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
         """The member, which is in the group, speaks these protocols."""
         self._count(member, -1)
         member.protocols = protocols
@@ -193,32 +195,32 @@ class ClassicGroupLiveState:
 
     def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
         """The member waits on `ticket` for the next generation; the ticket on which it had waited before, if it had."""
-        before, member.join = member.join, ticket
-        self.waiting_joins += before is None
+        before, member.join_ticket = member.join_ticket, ticket
+        self.waiting_join_count += before is None
         return before
 
     def unpark_join(self, member: ClassicGroupMember) -> Ticket | None:
         """The member does not wait for a generation any more; the ticket on which it did."""
-        ticket, member.join = member.join, None
-        self.waiting_joins -= ticket is not None
+        ticket, member.join_ticket = member.join_ticket, None
+        self.waiting_join_count -= ticket is not None
         return ticket
 
-    def begin(self) -> None:
+    def start_generation(self) -> None:
         """The members are a new generation, in the protocol that was chosen."""
         self.generation += 1
         self.is_restored = False
-        self.listen()
+        self.capture_metadata()
 
-    def listen(self) -> None:
+    def capture_metadata(self) -> None:
         """What the members say now is what this generation reads, whatever they may say later."""
-        self.said = tuple(member.metadata(self.protocol) for member in self.members.values())
-        self.topics = NOT_DECODED
+        self.generation_metadata = tuple(member.metadata(self.protocol) for member in self.members.values())
+        self.subscribed_topics = NOT_DECODED
 
     def all_joined(self) -> bool:
         """True where nobody is missing: every member waits, and no id that was handed out is still to come."""
-        return self.waiting_joins == len(self.members) and not self.pending_joins
+        return self.waiting_join_count == len(self.members) and not self.pending_joins
 
-    def elected(self) -> str:
+    def select_protocol(self) -> str:
         """The protocol that the members would choose now."""
         return select_protocol([name for name, _ in member.protocols] for member in self.members.values())
 
@@ -228,11 +230,11 @@ class ClassicGroupLiveState:
 
     def _count(self, member: ClassicGroupMember, step: int) -> None:
         for name, _ in member.protocols:
-            count = self.speakers.get(name, 0) + step
+            count = self.protocol_counts.get(name, 0) + step
             if count:
-                self.speakers[name] = count
+                self.protocol_counts[name] = count
             else:
-                del self.speakers[name]
+                del self.protocol_counts[name]
 
 
 class ClassicGroup:
@@ -265,11 +267,11 @@ class ClassicGroup:
         live = self.live
         if live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
-        if live.topics is NOT_DECODED:
-            live.topics = self._topics_or_none()
-        return live.topics is None or topic in live.topics
+        if live.subscribed_topics is NOT_DECODED:
+            live.subscribed_topics = self._topics_or_none()
+        return live.subscribed_topics is None or topic in live.subscribed_topics
 
-    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+    def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
         """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is.
 
         Without members that is since the last one went, where it is known who they were and when. With members only consumers
@@ -277,7 +279,7 @@ class ClassicGroup:
         """
         live = self.live
         if live.state is ClassicGroupState.EMPTY:
-            return live.since_ms if live.protocol_type and live.since_ms >= 0 else committed_ms
+            return live.state_since_ms if live.protocol_type and live.state_since_ms >= 0 else committed_ms
         if (
             live.state is ClassicGroupState.STABLE
             and live.protocol_type == CONSUMER_PROTOCOL_TYPE
@@ -295,11 +297,11 @@ class ClassicGroup:
         if claim.epoch < 0 and live.state is ClassicGroupState.EMPTY:
             return
         if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
-            self.member_of(claim.member_id, claim.instance_id)
+            self.checked_member(claim.member_id, claim.instance_id)
             self.check_generation(claim.epoch)
         elif live.state is not ClassicGroupState.EMPTY:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has members, so only they may commit.")
-        if live.state is ClassicGroupState.COMPLETING:
+        if live.state is ClassicGroupState.COMPLETING_REBALANCE:
             raise Refused(Code.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, claim: FetchClaim) -> None:
@@ -319,7 +321,7 @@ class ClassicGroup:
         """The records after which the group, which has no members, is forgotten."""
         yield records.classic_group(self.group_id, None)
 
-    def member_of(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
+    def checked_member(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
         """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (its instance is another member now)."""
         if instance_id is not None:
             seated = self.live.instances.get(instance_id)
@@ -342,7 +344,7 @@ class ClassicGroup:
         if generation != self.live.generation:
             raise Refused(Code.ILLEGAL_GENERATION, f"Group {self.group_id} is at generation {self.live.generation}.")
 
-    def to_save(self) -> CoordinatorRecord:
+    def to_record(self) -> CoordinatorRecord:
         """The record that says what is live."""
         live = self.live
         value = GroupMetadataValue(
@@ -350,7 +352,7 @@ class ClassicGroup:
             generation=live.generation,
             protocol=live.protocol,
             leader=live.leader,
-            current_state_timestamp=live.since_ms,
+            current_state_timestamp=live.state_since_ms,
             members=tuple(
                 MemberMetadata(
                     member_id=member.member_id,
@@ -367,12 +369,12 @@ class ClassicGroup:
         )
         return records.classic_group(self.group_id, value)
 
-    def revive(self) -> None:
+    def restore(self) -> None:
         """What is live is what was saved, and nobody waits for anything."""
         saved = self.saved
         assert saved is not None, f"group {self.group_id} was never saved"
         live = self.live = ClassicGroupLiveState()
-        live.generation, live.protocol, live.since_ms = saved.generation, saved.protocol, saved.current_state_timestamp
+        live.generation, live.protocol, live.state_since_ms = saved.generation, saved.protocol, saved.current_state_timestamp
         for said in saved.members:
             member = ClassicGroupMember(
                 said.member_id, said.group_instance_id, Caller(said.client_id, said.client_host), saved.protocol_type
@@ -384,14 +386,14 @@ class ClassicGroup:
             live.add(member)
         live.protocol_type, live.leader = saved.protocol_type, saved.leader
         live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
-        live.listen()
+        live.capture_metadata()
 
     def _topics_or_none(self) -> dict[str, None] | None:
         """Every topic that a member of this generation reads; None where a subscription is none, or nobody was asked yet."""
-        if self.live.said is None:
+        if self.live.generation_metadata is None:
             return None
         try:
-            subscriptions = [decode(ConsumerProtocolSubscription, said)[1] for said in self.live.said]
+            subscriptions = [decode(ConsumerProtocolSubscription, said)[1] for said in self.live.generation_metadata]
         except DecodeError:
             return None
         return dict.fromkeys(topic for subscription in subscriptions for topic in subscription.topics)

@@ -22,11 +22,11 @@ def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
     if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
     group = existing_group(turn, body.group_id)
-    member = group.member_of(body.member_id, body.group_instance_id)
+    member = group.checked_member(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
     live = group.live
     check_protocol(group, body)
-    if live.state is ClassicGroupState.PREPARING:
+    if live.state is ClassicGroupState.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     has_synced(turn, group, member)
     if live.state is ClassicGroupState.STABLE:
@@ -34,7 +34,7 @@ def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
         turn.reply(ask.ticket, sync_response(live, member))
         return
     fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # it asked before on another connection
-    member.sync = turn.park(ask)
+    member.sync_ticket = turn.park(ask)
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)
 
@@ -72,9 +72,9 @@ def store_assignment(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequ
         return
     for member in live.members.values():
         member.assignment = bytes(assignments.get(member.member_id, b""))
-    live.move(ClassicGroupState.STABLE, turn.now.wall_ms)
-    turn.emit(group.to_save())
+    live.transition_to(ClassicGroupState.STABLE, turn.now.wall_ms)
+    turn.emit(group.to_record())
     for member in live.members.values():
-        if member.sync is not None:
+        if member.sync_ticket is not None:
             complete_pending_sync(turn, live, member)
             arm_session(turn, group, member)

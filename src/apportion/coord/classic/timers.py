@@ -14,7 +14,7 @@ def expire_session(turn: Turn, key: Key) -> None:
     A member that waits cannot speak and so is alive, but for a new one: should its join be lost, nobody would ever miss it.
     """
     _, group_id, member_id = key
-    group = turn.ledger.classic_or_none(group_id)
+    group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         return
     if member_id in group.live.pending_joins:
@@ -47,7 +47,7 @@ def restore_after_start(turn: Turn, group: ClassicGroup) -> None:
 
 def restore_group(turn: Turn, group: ClassicGroup) -> None:
     """The group stands where its log left it: every member has a whole session, and too many of them must join again."""
-    group.revive()
+    group.restore()
     for member in group.live.members.values():
         rebalance.arm_session(turn, group, member)
     if len(group.live.members) > turn.settings.group_max_size:

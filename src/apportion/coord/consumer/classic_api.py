@@ -79,7 +79,7 @@ def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None
     if not fencing.has_room(group, body.member_id, limit):
         raise fencing.group_full_error(body.group_id, limit)
     saved = group.saved
-    is_shared = any(saved.speakers.get(protocol.name, 0) == saved.classics for protocol in body.protocols)
+    is_shared = any(saved.protocol_counts.get(protocol.name, 0) == saved.classic_member_count for protocol in body.protocols)
     if body.protocol_type != CONSUMER_PROTOCOL_TYPE or not is_shared:
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"No protocol is spoken by all classic members of group {body.group_id}.")
 
@@ -239,7 +239,7 @@ def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list
 
 
 def _group(turn: Turn, group_id: str) -> ConsumerGroup:
-    group = turn.ledger.incremental_or_none(group_id)
+    group = turn.ledger.consumer_group_or_none(group_id)
     assert group is not None, f"{group_id} is no consumer group"
     return group
 
@@ -248,7 +248,7 @@ def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_
     """The classic member that speaks of its own generation. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     group = _group(turn, group_id)
     member = _checked_member(group, member_id, instance_id)
-    classic = member.said.classic_member_metadata
+    classic = member.metadata.classic_member_metadata
     if classic is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"Member {member_id} of group {group_id} does not speak the classic protocol.")
     if member.epoch != generation:

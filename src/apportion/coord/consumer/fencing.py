@@ -20,7 +20,7 @@ class AdmittedMember(NamedTuple):
 
 def is_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
     """The unit may not be given to the member: somebody else has it."""
-    holder = group.saved.holders.holder_or_none(unit)
+    holder = group.saved.owners.owner_or_none(unit)
     return holder is not None and holder != member_id
 
 

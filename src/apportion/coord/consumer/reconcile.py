@@ -30,9 +30,11 @@ class CurrentAssignment(Generic[U]):
     previous_epoch: int
     state: MemberState
     assigned: Mapping[U, int]
-    revoking: Mapping[U, int]
+    pending_revocation: Mapping[U, int]
 
-    def at(self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]) -> "CurrentAssignment[U]":
+    def advance(
+        self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
+    ) -> "CurrentAssignment[U]":
         """This hold one step on; it remembers the epoch that it leaves, even if it is the same."""
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
@@ -59,7 +61,7 @@ def reconcile(
     owes others.
     Source: KIP-848, "reconciliation"; KAFKA-19431; KIP-1251 for the epochs of single units.
     """
-    if is_at_target(hold, target_epoch) or (hold.state is MemberState.UNREVOKED and is_still_using(owned, hold.revoking)):
+    if is_at_target(hold, target_epoch) or (hold.state is MemberState.UNREVOKED and is_still_using(owned, hold.pending_revocation)):
         return _without_unsubscribed(hold, owned, dropped)
     return _advance(hold, target_epoch, dict.fromkeys(target), owned, blocked)
 
@@ -77,11 +79,11 @@ def _advance(
     kept = {unit: given for unit, given in hold.assigned.items() if unit in wishes}
     revoked = {unit: given for unit, given in hold.assigned.items() if unit not in wishes}
     if is_still_using(owned, revoked):
-        return hold.at(epoch, MemberState.UNREVOKED, kept, revoked)
+        return hold.advance(epoch, MemberState.UNREVOKED, kept, revoked)
     missing = [unit for unit in wishes if unit not in kept]
     free = [unit for unit in missing if not blocked(unit)]
     state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED
-    return hold.at(target_epoch, state, kept | dict.fromkeys(free, target_epoch), {})
+    return hold.advance(target_epoch, state, kept | dict.fromkeys(free, target_epoch), {})
 
 
 def _without_unsubscribed(hold: CurrentAssignment[U], owned: Set[U] | None, dropped: Callable[[U], bool]) -> CurrentAssignment[U]:
@@ -89,7 +91,7 @@ def _without_unsubscribed(hold: CurrentAssignment[U], owned: Set[U] | None, drop
     kept = {unit: given for unit, given in hold.assigned.items() if not dropped(unit)}
     if len(kept) == len(hold.assigned):
         return hold
-    revoking = {**hold.revoking, **{unit: given for unit, given in hold.assigned.items() if unit not in kept}}
+    revoking = {**hold.pending_revocation, **{unit: given for unit, given in hold.assigned.items() if unit not in kept}}
     if is_still_using(owned, revoking):
-        return hold.at(hold.epoch, MemberState.UNREVOKED, kept, revoking)
+        return hold.advance(hold.epoch, MemberState.UNREVOKED, kept, revoking)
     return replace(hold, previous_epoch=hold.epoch, assigned=kept)

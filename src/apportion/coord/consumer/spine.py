@@ -26,7 +26,7 @@ class HeartbeatResult(NamedTuple):
 
     group: ConsumerGroup
     member: ConsumerGroupMember
-    tells_assignment: bool
+    includes_assignment: bool
 
 
 def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
@@ -34,8 +34,8 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
 
     Errors: those of `fencing.admit`.
     """
-    group = turn.ledger.incremental_or_none(beat.group_id)
-    owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.named(beat.owned)
+    group = turn.ledger.consumer_group_or_none(beat.group_id)
+    owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.known_units(beat.owned)
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     has_changed_wishes = create_or_update_member(turn, beat, admission)
     group = turn.ledger.incremental(beat.group_id)
@@ -55,13 +55,13 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     """
     member, predecessor = admission
     known = member or predecessor
-    said = merge_metadata(NO_METADATA if known is None else known.said, beat)
-    before = () if known is None else known.said.subscribed_topic_names
+    said = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
+    before = () if known is None else known.metadata.subscribed_topic_names
     leaves_own_place = False
     if predecessor is not None:
         leaves_own_place = beat.member_id in turn.ledger.incremental(beat.group_id).saved.members
         replace_static_member(turn, beat, predecessor, said)
-    elif member is None or said is not member.said:
+    elif member is None or said is not member.metadata:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, said))
     return leaves_own_place or said.subscribed_topic_names != before
 
@@ -71,9 +71,9 @@ def replace_static_member(turn: Turn, beat: Beat, predecessor: ConsumerGroupMemb
     group = turn.ledger.incremental(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
-    hold = predecessor.hold
-    assigned, revoking = dict.fromkeys(hold.assigned, JOINING), dict.fromkeys(hold.revoking, JOINING)
-    hold = replace(hold, epoch=0, previous_epoch=0, assigned=assigned, revoking=revoking)
+    hold = predecessor.current
+    assigned, revoking = dict.fromkeys(hold.assigned, JOINING), dict.fromkeys(hold.pending_revocation, JOINING)
+    hold = replace(hold, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking)
     timers.disarm(turn, group, predecessor)
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, said))
@@ -100,7 +100,7 @@ def reconcile_member(
     saved = group.saved
     if member.state is MemberState.STABLE and member.epoch == saved.assignment_epoch:
         return False
-    before = member.hold
+    before = member.current
     wanted = subscribed_units(turn, group, member)
     hold = reconcile(
         _as_rejoining(before),
@@ -124,7 +124,7 @@ def leave(turn: Turn, beat: Beat) -> None:
 
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. No epoch is compared.
     """
-    group = turn.ledger.incremental_or_none(beat.group_id)
+    group = turn.ledger.consumer_group_or_none(beat.group_id)
     if group is None:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {beat.group_id}.")
     instance_id = beat.instance_id
@@ -136,15 +136,15 @@ def leave(turn: Turn, beat: Beat) -> None:
     if beat.epoch == LEAVING:
         timers.remove_members(turn, group, member)
         return
-    hold = member.hold
-    hold = replace(hold, epoch=AWAY, assigned=dict.fromkeys(hold.assigned, JOINING), revoking={})
+    hold = member.current
+    hold = replace(hold, epoch=AWAY, assigned=dict.fromkeys(hold.assigned, JOINING), pending_revocation={})
     turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(hold, group.saved.units)))
     timers.arm_rebalance(turn, group, member)
 
 
 def subscribed_units(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Callable[[int], bool]:
     """Whether the member still subscribes to the topic of a unit, and the topic still exists."""
-    names = frozenset(member.said.subscribed_topic_names)
+    names = frozenset(member.metadata.subscribed_topic_names)
     ids = group.saved.units.ids
     topics = turn.topics
 

@@ -34,33 +34,33 @@ NO_METADATA = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, s
 class ConsumerGroupMember:
     """One member: what it said, what it has (`assigned`, `revoking`) and what it shall have (`target`; None before the first)."""
 
-    __slots__ = ("assigned", "epoch", "member_id", "previous_epoch", "revoking", "said", "state", "target")
+    __slots__ = ("assigned", "epoch", "member_id", "metadata", "pending_revocation", "previous_epoch", "state", "target")
 
     def __init__(self, member_id: str) -> None:
         self.member_id = member_id
-        self.said: ConsumerGroupMemberMetadataValue = NO_METADATA
+        self.metadata: ConsumerGroupMemberMetadataValue = NO_METADATA
         self.epoch = 0
         self.previous_epoch = -1
         self.state = MemberState.STABLE
         self.assigned: AssignedUnits = NO_ASSIGNED_UNITS
-        self.revoking: AssignedUnits = NO_ASSIGNED_UNITS
+        self.pending_revocation: AssignedUnits = NO_ASSIGNED_UNITS
         self.target: UnitArray | None = None
 
     @property
     def is_classic(self) -> bool:
         """True for a member that speaks the classic protocol: it joins and syncs, and its generation is its epoch."""
-        return self.said.classic_member_metadata is not None
+        return self.metadata.classic_member_metadata is not None
 
     @property
-    def hold(self) -> CurrentAssignment[int]:
+    def current(self) -> CurrentAssignment[int]:
         """What the member has, to be reckoned with."""
         return CurrentAssignment(
-            self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.revoking.as_mapping()
+            self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.pending_revocation.as_mapping()
         )
 
-    def holds(self) -> list[int]:
+    def units(self) -> list[int]:
         """Every unit that nobody else may have because of this member."""
-        return [*self.assigned.units.tolist(), *self.revoking.units.tolist()]
+        return [*self.assigned.units.tolist(), *self.pending_revocation.units.tolist()]
 
 
 class ConsumerGroupSavedState:
@@ -68,17 +68,17 @@ class ConsumerGroupSavedState:
 
     __slots__ = (
         "assignment_epoch",
-        "classics",
+        "assignor_votes",
+        "classic_member_count",
         "epoch",
-        "holders",
         "instances",
         "members",
         "metadata_hash",
-        "settled_at",
-        "speakers",
-        "subscribers",
+        "owners",
+        "protocol_counts",
+        "stable_members_by_epoch",
+        "subscriber_counts",
         "units",
-        "votes",
     )
 
     def __init__(self) -> None:
@@ -87,12 +87,12 @@ class ConsumerGroupSavedState:
         self.members: dict[str, ConsumerGroupMember] = {}
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.units = UnitNumbering()
-        self.holders = UnitOwners()
-        self.subscribers: dict[str, int] = {}  # topic name -> how many members subscribe to it
-        self.votes: dict[str, int] = {}  # assignor -> how many members ask for it
-        self.speakers: dict[str, int] = {}  # protocol -> how many classic members speak it
-        self.classics = 0  # how many members are classic ones
-        self.settled_at: dict[int, int] = {}  # epoch -> how many members are STABLE there
+        self.owners = UnitOwners()
+        self.subscriber_counts: dict[str, int] = {}  # topic name -> how many members subscribe to it
+        self.assignor_votes: dict[str, int] = {}  # assignor -> how many members ask for it
+        self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members speak it
+        self.classic_member_count = 0  # how many members are classic ones
+        self.stable_members_by_epoch: dict[int, int] = {}  # epoch -> how many members are STABLE there
 
 
 class ConsumerGroupLiveState:
@@ -124,7 +124,7 @@ class ConsumerGroup:
     def has_converged(self) -> bool:
         """True where every member has what it shall have, by the newest target."""
         saved = self.saved
-        at_target = saved.settled_at.get(saved.assignment_epoch, 0)
+        at_target = saved.stable_members_by_epoch.get(saved.assignment_epoch, 0)
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
@@ -137,15 +137,15 @@ class ConsumerGroup:
 
     def subscribes_to(self, topic: str) -> bool:
         """True where some member wants that topic."""
-        return topic in self.saved.subscribers
+        return topic in self.saved.subscriber_counts
 
-    def unneeded_since_ms(self, topic: str, committed_ms: int) -> int | None:
+    def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
         """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
         """The assignor that most members ask for; the one configured first among equals, and where nobody asks."""
-        votes = self.saved.votes
+        votes = self.saved.assignor_votes
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
     def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
@@ -199,7 +199,7 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
     """
     if claimed >= member.epoch:
         return claimed == member.epoch
-    given = member.assigned.as_mapping() | member.revoking.as_mapping()
+    given = member.assigned.as_mapping() | member.pending_revocation.as_mapping()
     return all(unit in given and given[unit] <= claimed for unit in units)
 
 
@@ -216,7 +216,7 @@ def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumberi
         previous_member_epoch=hold.previous_epoch,
         state=int(hold.state),
         assigned_partitions=_with_epochs(hold.assigned, units),
-        partitions_pending_revocation=_with_epochs(hold.revoking, units),
+        partitions_pending_revocation=_with_epochs(hold.pending_revocation, units),
     )
 
 

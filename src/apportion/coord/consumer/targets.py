@@ -32,7 +32,7 @@ class TopicLayout(NamedTuple):
     @classmethod
     def of(cls, group: ConsumerGroup, topics: Topics) -> "TopicLayout":
         """The layout of a group's subscription as the cluster is now."""
-        known = [topic for name in sorted(group.saved.subscribers) if (topic := topics.named(name)) is not None]
+        known = [topic for name in sorted(group.saved.subscriber_counts) if (topic := topics.named(name)) is not None]
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
@@ -46,7 +46,9 @@ class TopicLayout(NamedTuple):
         number_of, partition = units >> SHIFT, units & PARTITION
         return np.where(partition < counts[number_of], starts[number_of] + partition, -1)
 
-    def runs(self, owner: Vector, chosen: NDArray[np.bool_]) -> Iterator[tuple[int, list[tuple[TopicId, tuple[int, ...]]]]]:
+    def partitions_by_member(
+        self, owner: Vector, chosen: NDArray[np.bool_]
+    ) -> Iterator[tuple[int, list[tuple[TopicId, tuple[int, ...]]]]]:
         """(member, its partitions by topic) for every chosen member that owns any, ascending."""
         places = np.flatnonzero(chosen[owner] & (owner >= 0))
         places = places[np.argsort(owner[places], kind="stable")]
@@ -77,7 +79,7 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
     for side in (owner, answer):
         moved = side[owner != answer]
         changed[moved[moved >= 0]] = True
-    targets = dict(layout.runs(answer, changed))
+    targets = dict(layout.partitions_by_member(answer, changed))
     for index in np.flatnonzero(changed).tolist():
         turn.emit(records.target_assignment(group.group_id, members[index].member_id, targets.get(index, ())))
     turn.emit(records.assignment_epoch(group.group_id, saved.epoch, turn.now.wall_ms))
@@ -85,9 +87,9 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
     """Static members by instance id, then dynamic ones by member id: the order in which assignors prefer them."""
-    static = [member for member in members.values() if member.said.instance_id is not None]
-    dynamic = sorted(member_id for member_id, member in members.items() if member.said.instance_id is None)
-    static.sort(key=lambda member: (member.said.instance_id, member.member_id))
+    static = [member for member in members.values() if member.metadata.instance_id is not None]
+    dynamic = sorted(member_id for member_id, member in members.items() if member.metadata.instance_id is None)
+    static.sort(key=lambda member: (member.metadata.instance_id, member.member_id))
     return [*static, *(members[member_id] for member_id in dynamic)]
 
 
@@ -122,8 +124,8 @@ def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> S
     """Who wants which topics of the layout. Members that want the same share one row until the end."""
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
     rows: dict[tuple[str, ...], Vector] = {}
-    for names in dict.fromkeys(member.said.subscribed_topic_names for member in members):
+    for names in dict.fromkeys(member.metadata.subscribed_topic_names for member in members):
         rows[names] = np.array([index[name] for name in names if name in index], np.int32)
-    wanted = [rows[member.said.subscribed_topic_names] for member in members]
+    wanted = [rows[member.metadata.subscribed_topic_names] for member in members]
     ends = np.cumsum([0, *map(len, wanted)]).astype(np.int32)
     return Subscriptions(ends, np.concatenate([np.empty(0, np.int32), *wanted]))

@@ -21,7 +21,7 @@ OVERDUE_REQUESTS = {REJOIN: "join again", SYNC: "sync"}
 
 def arm_session(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """The member has a whole session timeout from now: the group's, or its own if it is a classic one."""
-    classic = member.said.classic_member_metadata
+    classic = member.metadata.classic_member_metadata
     timeout_ms = turn.settings.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + timeout_ms)
 
@@ -30,7 +30,7 @@ def arm_rebalance(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember)
     """A member that has to give something up has its own rebalance timeout from now; any other has no such deadline."""
     key = (REBALANCE, group.group_id, member.member_id)
     if has_pending_revocation(member):
-        turn.deadlines.arm(key, turn.now.mono_ms + member.said.rebalance_timeout_ms)
+        turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
     else:
         turn.deadlines.disarm(key)
 
@@ -39,13 +39,13 @@ def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) ->
     """A classic member that was told to join again has its rebalance timeout for it, from the first time that it was told."""
     key = (REJOIN, group.group_id, member.member_id)
     if key not in turn.deadlines:
-        turn.deadlines.arm(key, turn.now.mono_ms + member.said.rebalance_timeout_ms)
+        turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
 
 
 def arm_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """A classic member that has joined has its rebalance timeout to ask for its assignment."""
     turn.deadlines.disarm((REJOIN, group.group_id, member.member_id))
-    turn.deadlines.arm((SYNC, group.group_id, member.member_id), turn.now.mono_ms + member.said.rebalance_timeout_ms)
+    turn.deadlines.arm((SYNC, group.group_id, member.member_id), turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
 
 
 def complete_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
@@ -82,7 +82,7 @@ def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMemb
 
     Or the group itself is gone: those who are left are a group of another kind.
     """
-    if turn.gives_way(turn, group, members):
+    if turn.on_members_leaving(turn, group, members):
         return
     for member in members:
         disarm(turn, group, member)
@@ -122,6 +122,6 @@ def expire_classic_member(turn: Turn, key: Key) -> None:
 def _member_of_deadline_or_none(turn: Turn, key: Key) -> tuple[ConsumerGroup, ConsumerGroupMember] | None:
     """The group and the member of a deadline, if both are still there."""
     _, group_id, member_id = key
-    group = turn.ledger.incremental_or_none(group_id)
+    group = turn.ledger.consumer_group_or_none(group_id)
     member = None if group is None else group.saved.members.get(member_id)
     return None if group is None or member is None else (group, member)

@@ -77,22 +77,22 @@ class UnitNumbering:
         number = self._numbers.get(topic_id)
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
-    def named(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
+    def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
         """The units of what a member says it owns, to be asked about and never to be listed."""
         return frozenset(self.unit(part.topic_id, partition) for part in parts for partition in part.partitions)
 
-    def pack(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
+    def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
         """The units of what a record names; unseen topics get a number, so only `apply_*` may ask."""
         packed = [np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT) for part in parts]
         if len(packed) == 1:
             return packed[0]
         return np.concatenate(packed) if packed else NO_UNITS
 
-    def grants(self, parts: tuple[PartitionsWithEpochs, ...], epoch: int) -> AssignedUnits:
+    def assign_units_with_epochs(self, parts: tuple[PartitionsWithEpochs, ...], epoch: int) -> AssignedUnits:
         """The units of what a record names with their epochs; `epoch` where the writer did not know them."""
         if not parts:
             return NO_ASSIGNED_UNITS
-        units = self.pack(parts)
+        units = self.assign_units(parts)
         if all(part.assignment_epochs is None for part in parts):
             return AssignedUnits(units, np.full(len(units), epoch, np.int32))
         return AssignedUnits(units, np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32))
@@ -126,12 +126,12 @@ class UnitOwners:
     the member itself holds. So the last record of each member decides, in whichever order records survived.
     """
 
-    __slots__ = ("_by_topic",)
+    __slots__ = "_by_topic"
 
     def __init__(self) -> None:
         self._by_topic: list[list[str | None]] = []
 
-    def holder_or_none(self, unit: int) -> str | None:
+    def owner_or_none(self, unit: int) -> str | None:
         """The member that has the unit; None if it is free."""
         number, partition = unit >> SHIFT, unit & PARTITION
         if unit == UNKNOWN_UNIT or number >= len(self._by_topic) or partition >= len(self._by_topic[number]):
@@ -158,7 +158,7 @@ class UnitOwners:
             if holders[unit & PARTITION] == member_id:
                 holders[unit & PARTITION] = None
 
-    def held(self, units: UnitNumbering) -> dict[IdPartition, str]:
+    def owned(self, units: UnitNumbering) -> dict[IdPartition, str]:
         """Every unit that somebody has, under the name that it has everywhere."""
         return {
             IdPartition(units.ids[number], partition): holder

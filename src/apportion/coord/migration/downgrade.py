@@ -74,9 +74,9 @@ def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: t
 
 def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
     """The classic members of the group."""
-    members = ((member, member.said.classic_member_metadata) for member in group.saved.members.values())
+    members = ((member, member.metadata.classic_member_metadata) for member in group.saved.members.values())
     return [
-        RemainingMember(member, classic, member.said.rebalance_timeout_ms) for member, classic in members if classic is not None
+        RemainingMember(member, classic, member.metadata.rebalance_timeout_ms) for member, classic in members if classic is not None
     ]
 
 
@@ -112,12 +112,12 @@ def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], 
         timers.disarm(turn, group, member)
     turn.emit_all(consumer_group_tombstones(group))
     turn.emit(records.classic_group(group_id, value))
-    new = turn.ledger.classic_or_none(group_id)
+    new = turn.ledger.classic_group_or_none(group_id)
     assert new is not None, f"group {group_id} was just made"
     classic_timers.restore_group(turn, new)
     for stayer in stayers:
         spoken = tuple((each.name, bytes(each.metadata)) for each in stayer.classic.supported_protocols)
-        new.live.say(new.live.members[stayer.member.member_id], spoken)
+        new.live.update_protocols(new.live.members[stayer.member.member_id], spoken)
     turn.note("info", f"group {group_id} has become a classic group of {len(stayers)} members at generation {value.generation}")
     return new
 
@@ -127,13 +127,13 @@ def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str
     member, classic, rebalance_timeout_ms = stayer
     return MemberMetadata(
         member_id=member.member_id,
-        group_instance_id=member.said.instance_id,
-        client_id=member.said.client_id,
-        client_host=member.said.client_host,
+        group_instance_id=member.metadata.instance_id,
+        client_id=member.metadata.client_id,
+        client_host=member.metadata.client_host,
         rebalance_timeout=rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
         subscription=next(spoken.metadata for spoken in classic.supported_protocols if spoken.name == protocol),
-        assignment=classic_api.encode_assignment(group, classic, member.holds(), topics),
+        assignment=classic_api.encode_assignment(group, classic, member.units(), topics),
     )
 
 
@@ -173,7 +173,7 @@ def replace_last_consumer(
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(ask.body).topics)))
     heir = RemainingMember(replaced, classic_api.classic_metadata(ask.body), classic_api.rebalance_timeout_ms(ask))
     stayers = [*remaining_members(group), heir]
-    goes_on = topics == replaced.said.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
+    goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
     new = downgrade(turn, group, stayers, leader=replaced.member_id if goes_on else None)
     join.join_as_static_member(turn, new, replaced.member_id, ask)
 
@@ -187,7 +187,7 @@ def is_fully_reconciled(group: ConsumerGroup, replaced: ConsumerGroupMember, top
         and all(
             member.target is not None
             and (member is replaced or member.epoch == saved.epoch)
-            and sorted(member.holds()) == sorted(member.target.tolist())
+            and sorted(member.units()) == sorted(member.target.tolist())
             for member in saved.members.values()
         )
     )

@@ -53,7 +53,7 @@ def heartbeat_to_classic_group(turn: Turn, ask: GroupRequest[ConsumerGroupHeartb
     GROUP_MAX_SIZE_REACHED.
     """
     heartbeat_api.check_request(ask.body, ask.version, turn.settings)
-    group = turn.ledger.classic_or_none(ask.body.group_id)
+    group = turn.ledger.classic_group_or_none(ask.body.group_id)
     assert group is not None, "the table of the shard knows the kind"
     if ask.body.member_epoch != JOINING:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {group.group_id}.")
@@ -73,7 +73,7 @@ class UpgradedMember(NamedTuple):
     protocols: tuple[ClassicProtocol, ...]
     subscription: ConsumerProtocolSubscription
     assigned: tuple[RecordTopicPartitions, ...]
-    owes: tuple[RecordTopicPartitions, ...] = ()
+    unrevoked: tuple[RecordTopicPartitions, ...] = ()
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
@@ -94,8 +94,8 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
 
 def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND) -> NoReturn:
     """Refuses a member whose protocol the group cannot learn; few clients show why, so the process's log does, once."""
-    if group.live.stays_because != why:
-        group.live.stays_because = why
+    if group.live.logged_upgrade_blocker != why:
+        group.live.logged_upgrade_blocker = why
         turn.note("warning", f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}")
     raise Refused(code, f"Classic group {group.group_id} cannot become a consumer group: {why}")
 
@@ -106,7 +106,7 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
     The protocol that all would elect stands first, for it is what they believe in. Errors: GROUP_ID_NOT_FOUND for bytes that
     cannot be read, and for a custom assignor's user data, which no member would see again; those of `with_debts`.
     """
-    name = group.live.elected()
+    name = group.live.select_protocol()
     given = last_assignments(group)
     heirs: list[UpgradedMember] = []
     for member in group.live.members.values():
@@ -153,7 +153,7 @@ def with_unrevoked(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember])
             if place not in holders:
                 holders[place] = heir.member.member_id
                 debts.setdefault(heir.member.member_id, []).append(place)
-    return [heir._replace(owes=by_topic(debts.get(heir.member.member_id, ()))) for heir in heirs]
+    return [heir._replace(unrevoked=by_topic(debts.get(heir.member.member_id, ()))) for heir in heirs]
 
 
 def is_fully_assigned(heirs: list[UpgradedMember], topics: Topics) -> bool:
@@ -161,7 +161,7 @@ def is_fully_assigned(heirs: list[UpgradedMember], topics: Topics) -> bool:
     wanted: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
     for heir in heirs:
         wishes = {topic.id: topic.partitions for name in heir.subscription.topics if (topic := topics.named(name)) is not None}
-        if heir.owes or any(part.topic_id not in wishes for part in heir.assigned):
+        if heir.unrevoked or any(part.topic_id not in wishes for part in heir.assigned):
             return False
         for topic_id, partitions in wishes.items():
             wanted.setdefault(topic_id, partitions)
@@ -192,9 +192,9 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> Non
         value = ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch,
-            state=int(MemberState.UNREVOKED if heir.owes else MemberState.STABLE),
+            state=int(MemberState.UNREVOKED if heir.unrevoked else MemberState.STABLE),
             assigned_partitions=heir.assigned,
-            partitions_pending_revocation=heir.owes,
+            partitions_pending_revocation=heir.unrevoked,
         )
         turn.emit(records.current_assignment(group_id, heir.member.member_id, value))
     timers.restore_group(turn, new)

@@ -244,11 +244,11 @@ class InvariantChecker:
 
     def _snapshot(self, member: ConsumerGroupMember, before: MemberSnapshot | None) -> MemberSnapshot:
         is_held = before is not None and before.has_hold_of(member)
-        if before is not None and is_held and before.target is member.target and before.metadata is member.said:
+        if before is not None and is_held and before.target is member.target and before.metadata is member.metadata:
             return before
         since_ms = before.since_ms if before is not None and is_held else self._mono_ms()
-        held = (member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
-        return MemberSnapshot(*held, member.target, member.said, since_ms)
+        held = (member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation)
+        return MemberSnapshot(*held, member.target, member.metadata, since_ms)
 
     def _check_epochs(
         self, group: ConsumerGroup, before: Mapping[str, MemberSnapshot], after: Mapping[str, MemberSnapshot]
@@ -291,7 +291,7 @@ class InvariantChecker:
     def _still_uses_revoked(self, group: ConsumerGroup, member_id: str, last: MemberSnapshot) -> bool:
         """The member's owner has not let go of all that the member is to give up, or is no more."""
         ids = group.saved.units.ids
-        owed = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.revoking.units.tolist())
+        owed = dict.fromkeys((ids[unit >> SHIFT], unit & PARTITION) for unit in last.pending_revocation.units.tolist())
         for each in self.applications.values():
             if each.is_up and each.group == group.group_id and each.member.view().member_id == member_id:
                 held = [
@@ -322,7 +322,7 @@ class InvariantChecker:
 
     def _check_subscribed(self, group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
         """Nobody may use a topic that it does not want, as far as it has said."""
-        ids, wanted = group.saved.units.ids, member.said.subscribed_topic_names
+        ids, wanted = group.saved.units.ids, member.metadata.subscribed_topic_names
         for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
             topic = topics.with_id(ids[number])
             if topic is not None and topic.name not in wanted:
@@ -346,7 +346,7 @@ class InvariantChecker:
         if member_id not in saved.members:
             return
         for topic_partition in topic_partitions:
-            holder = saved.holders.holder_or_none(saved.units.unit(topic_partition.topic_id, topic_partition.partition))
+            holder = saved.owners.owner_or_none(saved.units.unit(topic_partition.topic_id, topic_partition.partition))
             if holder != member_id and not (
                 application.uses_classic_protocol and may_mean_deleted_topic(group, member_id, topic_partition, topics)
             ):

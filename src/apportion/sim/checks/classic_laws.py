@@ -117,8 +117,8 @@ class ClassicGroupChecker:
         if before is None or now.saved is not before.saved:
             known = 0 if before is None or before.saved is None else before.saved.generation
             self._check_generation(group, max(known, self._max_synced_generation.get(group.group_id, 0)))
-            self._check_assignment(group, before is not None and before.state is ClassicGroupState.COMPLETING)
-        if before is not None and before.state is ClassicGroupState.COMPLETING and now.state is STABLE:
+            self._check_assignment(group, before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE)
+        if before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE and now.state is STABLE:
             self._check_moves(group)
         if before is not None and now.members != before.members:
             self._check_removal(group, before, now, now_ms, unanswered)
@@ -144,7 +144,11 @@ class ClassicGroupChecker:
     def _snapshot(self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int) -> ClassicGroupSnapshot:
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
-        waiting = {name: ticket for name, member in live.members.items() if (ticket := member.join or member.sync) is not None}
+        waiting = {
+            name: ticket
+            for name, member in live.members.items()
+            if (ticket := member.join_ticket or member.sync_ticket) is not None
+        }
         is_same = (
             before is not None and before.generation == live.generation and (live.state is before.state or live.state is STABLE)
         )
@@ -236,17 +240,17 @@ class ClassicGroupChecker:
 def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
     """The requests that wait for the others of the group."""
     for member in group.live.members.values():
-        if member.join is not None:
-            yield member.join
-        if member.sync is not None:
-            yield member.sync
+        if member.join_ticket is not None:
+            yield member.join_ticket
+        if member.sync_ticket is not None:
+            yield member.sync_ticket
 
 
 def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
     """The member is of the group's generation, which gave the place to no other member and is not about to."""
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
         return False
-    if group.live.state is ClassicGroupState.COMPLETING:
+    if group.live.state is ClassicGroupState.COMPLETING_REBALANCE:
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: nobody has anything new

@@ -19,12 +19,12 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """No unit is in two members' hands, be it in use or still to be given up."""
     held: list[int] = []
     for member in group.saved.members.values():
-        held += member.holds()
+        held += member.units()
     if len(frozenset(held)) == len(held):
         return
     first: dict[int, str] = {}
     for member in group.saved.members.values():
-        for unit in member.holds():
+        for unit in member.units():
             if unit in first:
                 yield f"{_partition_name(group, topics, unit)} is held by {first[unit]} and by {member.member_id}."
             first[unit] = member.member_id
@@ -44,7 +44,7 @@ def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             yield f"{name} is at epoch {epoch}, which means nothing."
         if member.previous_epoch > (newest if epoch == AWAY else epoch):
             yield f"{name} is at epoch {epoch} and was at {member.previous_epoch} before."
-        given = member.assigned.epochs.tolist() + member.revoking.epochs.tolist()
+        given = member.assigned.epochs.tolist() + member.pending_revocation.epochs.tolist()
         if given and max(given) > max(epoch, 0):
             yield f"{name} is at epoch {epoch} and has a partition that was given at {max(given)}."
 
@@ -61,7 +61,7 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}  # wishes -> topic number -> partitions
     owner: dict[int, str] = {}
     for name, member in saved.members.items():
-        wishes = member.said.subscribed_topic_names
+        wishes = member.metadata.subscribed_topic_names
         sizes = sizes_of.get(wishes)
         if sizes is None:
             known = [topic for wish in wishes if (topic := topics.named(wish)) is not None]
@@ -69,7 +69,7 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             sizes = sizes_of[wishes] = {saved.units.number_or_none(topic.id): topic.partitions for topic in known}
         if member.target is None:
             continue
-        if member.said is NO_METADATA:
+        if member.metadata is NO_METADATA:
             yield f"the target names {name}, which is no member."
         for unit in member.target.tolist():
             if unit & PARTITION >= sizes.get(unit >> SHIFT, 0):
@@ -115,8 +115,8 @@ def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             yield f"the group is Stable, but {name} is {member.state.name}."
         if member.epoch != group.saved.epoch:
             yield f"the group is Stable at epoch {group.saved.epoch}, but {name} is at {member.epoch}."
-        if len(member.revoking.units):
-            yield f"the group is Stable, but {name} still has to give up {len(member.revoking.units)} partitions."
+        if len(member.pending_revocation.units):
+            yield f"the group is Stable, but {name} still has to give up {len(member.pending_revocation.units)} partitions."
         target = [] if member.target is None else member.target.tolist()
         if sorted(member.assigned.units.tolist()) != sorted(target):
             yield f"the group is Stable, but what {name} uses is not its target."
@@ -126,9 +126,9 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """The table of holders says of every unit exactly what the members' holds say."""
     saved = group.saved
     ids = saved.units.ids
-    held = saved.holders.held(saved.units)
+    held = saved.owners.owned(saved.units)
     claimed = {
-        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.holds()
+        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name for name, member in saved.members.items() for unit in member.units()
     }
     if held == claimed:
         return
@@ -149,7 +149,7 @@ def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     settled_at: dict[int, int] = {}
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
-        said = member.said
+        said = member.metadata
         if said is NO_METADATA:
             yield f"{name} is a member and never said anything."
         if said.instance_id is not None:
@@ -165,11 +165,11 @@ def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
         for topic in said.subscribed_topic_names:
             subscribers[topic] = subscribers.get(topic, 0) + 1
     for what, kept, counted in (
-        ("subscribers", saved.subscribers, subscribers),
-        ("votes", saved.votes, votes),
-        ("speakers", saved.speakers, speakers),
-        ("classic members", saved.classics, classics),
-        ("settled members", saved.settled_at, settled_at),
+        ("subscribers", saved.subscriber_counts, subscribers),
+        ("votes", saved.assignor_votes, votes),
+        ("speakers", saved.protocol_counts, speakers),
+        ("classic members", saved.classic_member_count, classics),
+        ("settled members", saved.stable_members_by_epoch, settled_at),
         ("instances", saved.instances, instances),
     ):
         if kept != counted:

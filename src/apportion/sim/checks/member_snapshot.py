@@ -19,7 +19,7 @@ class MemberSnapshot(NamedTuple):
     previous_epoch: int
     state: MemberState
     assigned: Any
-    revoking: Any
+    pending_revocation: Any
     target: Any
     metadata: Any
     since_ms: int  # of the broker's clock, in this hold
@@ -28,7 +28,7 @@ class MemberSnapshot(NamedTuple):
         """Nothing has happened to what the member holds since."""
         return (
             self.assigned is member.assigned
-            and self.revoking is member.revoking
+            and self.pending_revocation is member.pending_revocation
             and self.epoch == member.epoch
             and self.previous_epoch == member.previous_epoch
             and self.state is member.state
@@ -59,8 +59,8 @@ def may_mean_deleted_topic(group: ConsumerGroup, member_id: str, topic_partition
     """
     if topics.with_id(topic_partition.topic_id) is None:
         return True
-    if group.saved.holders.holder_or_none(group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)) is None:
+    if group.saved.owners.owner_or_none(group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)) is None:
         return True
     ids = group.saved.units.ids
-    held = group.saved.members[member_id].holds()
+    held = group.saved.members[member_id].units()
     return any(unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None for unit in held)

@@ -144,6 +144,6 @@ def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed:
             if member is None or claimed > member.epoch:
                 return False
             unit = group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
-            given = (member.assigned.as_mapping() | member.revoking.as_mapping()).get(unit)
+            given = (member.assigned.as_mapping() | member.pending_revocation.as_mapping()).get(unit)
             return claimed == member.epoch or (given is not None and given <= claimed)
     return False

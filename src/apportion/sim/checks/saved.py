@@ -32,7 +32,7 @@ class SavedMember(NamedTuple):
     previous_epoch: int
     state: MemberState
     assigned: dict[IdPartition, int]
-    revoking: dict[IdPartition, int]
+    pending_revocation: dict[IdPartition, int]
     target: tuple[IdPartition, ...] | None
 
 
@@ -118,24 +118,24 @@ def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
         saved.metadata_hash,
         {member_id: _member_state(member, saved.units.ids) for member_id, member in saved.members.items()},
         dict(saved.instances),
-        _non_zero(saved.subscribers),
-        _non_zero(saved.votes),
-        _non_zero(saved.speakers),
-        saved.classics,
-        _non_zero(saved.settled_at),
-        saved.holders.held(saved.units),
+        _non_zero(saved.subscriber_counts),
+        _non_zero(saved.assignor_votes),
+        _non_zero(saved.protocol_counts),
+        saved.classic_member_count,
+        _non_zero(saved.stable_members_by_epoch),
+        saved.owners.owned(saved.units),
     )
 
 
 def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
     target = None if member.target is None else tuple(_id_partition(unit, ids) for unit in member.target.tolist())
     return SavedMember(
-        member.said,
+        member.metadata,
         member.epoch,
         member.previous_epoch,
         member.state,
         _epochs_by_partition(member.assigned, ids),
-        _epochs_by_partition(member.revoking, ids),
+        _epochs_by_partition(member.pending_revocation, ids),
         target,
     )
 
