@@ -30,7 +30,7 @@ def said(*wishes, **facts):
     return ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
 
 
-def current(member_id, epoch, parts, pending_revocation=(), state=MemberState.STABLE, group_id="g"):
+def current(member_id, epoch, parts, revoking=(), state=MemberState.STABLE, group_id="g"):
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=epoch,
         previous_member_epoch=epoch - 1,
@@ -55,7 +55,7 @@ LOG = [
     records.target_assignment("g", "a", [(FOO, (0,))]),
     records.target_assignment("g", "b", [(BAR, (0,)), (FOO, (1,))]),
     records.assignment_epoch("g", 2, 0),
-    current("a", 2, [(FOO, (0,))], pending_revocation=[(FOO, (1,))], state=MemberState.UNREVOKED),
+    current("a", 2, [(FOO, (0,))], revoking=[(FOO, (1,))], state=MemberState.UNREVOKED),
     current("b", 2, [(BAR, (0,))]),
     records.offset_commit("g", "foo", 0, OffsetCommitValue(offset=5)),
     records.offset_commit("g", "foo", 1, OffsetCommitValue(offset=6)),

@@ -16,16 +16,16 @@ from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Answered,
+    CoordinatorFound,
     Failed,
+    FetchMetadata,
     FindCoordinator,
-    Found,
-    Known,
     Leave,
     Left,
-    LookUp,
-    SeenTopic,
-    Send,
+    MetadataFetched,
+    SendToCoordinator,
     Subscribe,
+    TopicDescription,
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
@@ -196,11 +196,11 @@ class Application(Client):
         """The member has stepped over `event`, and its actions are under way."""
         for action in self.member.step(event, self.now()):
             match action:
-                case Send():
+                case SendToCoordinator():
                     self._send(action)
                 case FindCoordinator():
                     self._find_coordinator(action)
-                case LookUp():
+                case FetchMetadata():
                     self._fetch_metadata(action)
                 case Left():
                     self._end_process()
@@ -283,7 +283,7 @@ class Application(Client):
         else:
             self._alarm.set(wake_ms)
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: SendToCoordinator) -> None:
         self._abandon_request()
         version = REQUEST_VERSIONS[type(send.request)]
         self.heartbeat_channel.send(send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer))
@@ -293,7 +293,7 @@ class Application(Client):
         if self.heartbeat_channel.is_busy:
             self.heartbeat_channel.close()
 
-    def _receive(self, send: Send, answer: Any) -> None:
+    def _receive(self, send: SendToCoordinator, answer: Any) -> None:
         if answer is None:
             self.step_member(Unanswered(send.request_id, "nobody answered"))
             return
@@ -318,7 +318,7 @@ class Application(Client):
         if type(send.request) is JoinGroupRequest and code is Code.NONE:
             self.observer.member_joined(self)
 
-    def _fetch_metadata(self, look: LookUp) -> None:
+    def _fetch_metadata(self, look: FetchMetadata) -> None:
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
         topics = tuple(MetadataRequestTopic(name=name) for name in look.names)
@@ -331,10 +331,9 @@ class Application(Client):
         if answer is None:
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
-        there = (topic for topic in answer.topics if topic.error_code == Code.NONE)
-        self.step_member(
-            Known(request_id, tuple(SeenTopic(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in there))
-        )
+        topics = (topic for topic in answer.topics if topic.error_code == Code.NONE)
+        found = tuple(TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in topics)
+        self.step_member(MetadataFetched(request_id, found))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
         self._abandon_request()
@@ -348,7 +347,7 @@ class Application(Client):
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
         code = Code.of(answer.coordinators[0].error_code)
-        self.step_member(Found(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
+        self.step_member(CoordinatorFound(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """See Client; also waits for news of the member."""

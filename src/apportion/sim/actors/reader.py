@@ -35,8 +35,8 @@ class Reader(Application):
 
     def _poll(self) -> Script:
         view = self.member.view()
-        if view.lives != self._incarnation:
-            self._positions, self._committed, self._incarnation = {}, {}, view.lives
+        if view.incarnation != self._incarnation:
+            self._positions, self._committed, self._incarnation = {}, {}, view.incarnation
             self.set_in_use(self._incarnation, {})
         if view.epoch <= 0 or view.target is None:
             return
@@ -48,7 +48,7 @@ class Reader(Application):
         """What the coordinator took away is committed and let go of; what it gave is begun where the group stands."""
         view = self.member.view()
         assert view.target is not None
-        incarnation, target = view.lives, view.target
+        incarnation, target = view.incarnation, view.target
         unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
         for topic in (yield from fetch_topics(self, unknown)):
             self._names[topic.id] = topic.name
@@ -61,7 +61,7 @@ class Reader(Application):
         self.set_in_use(incarnation, dict.fromkeys(kept))
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
-        if (now.lives, now.owned) != (incarnation, target):
+        if (now.incarnation, now.owned) != (incarnation, target):
             return  # the group has changed its mind
         gained = [partition for partition in wanted if partition not in kept]
         self.set_in_use(incarnation, dict.fromkeys(wanted))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.batch.offsets import NO_MEMBER, Membership, commit_errors, commit_request, fetch_request, parse_fetch_response
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.kernel.clock import Script, SimulatedProcess
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
@@ -85,10 +85,10 @@ def as_member(application: "Application", incarnation: int, ask: Callable[[Membe
     """What `ask` comes to, said by the member in that life (0: by nobody); said again if its epoch moves on meanwhile."""
     until_ms = application.mono_ms() + TIMEOUT_MS
     if incarnation == 0:
-        return (yield from ask(NOBODY, until_ms))
+        return (yield from ask(NO_MEMBER, until_ms))
     while True:
         view = application.member.view()
-        if view.epoch <= 0 or view.lives != incarnation:
+        if view.epoch <= 0 or view.incarnation != incarnation:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now")
         try:
             return (yield from ask(Membership(view.member_id, view.epoch, application.instance_id), until_ms))
@@ -107,7 +107,7 @@ def commit(application: "Application", offsets: Mapping[TopicIdPartition, int], 
             application,
             "OffsetCommit",
             request,
-            lambda answer: (first_error(commit_codes(answer, offsets).values()), None),
+            lambda answer: (first_error(commit_errors(answer, offsets).values()), None),
             until_ms,
         )
 
@@ -126,7 +126,7 @@ def committed_with_metadata(application: "Application", partitions: Iterable[Top
     wanted = tuple(partitions)
 
     def read(answer: Any) -> tuple[Code, Any]:
-        code, found = fetched(answer, wanted)
+        code, found = parse_fetch_response(answer, wanted)
         return first_error([code, *found.codes.values()]), found.stored
 
     def send(membership: Membership, until_ms: int) -> Script:

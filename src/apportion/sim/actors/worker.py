@@ -1,7 +1,8 @@
-"""An application that reads in batches as a Spark query does, through the very rule that the Spark source uses.
+"""An application that reads in micro-batches as a Spark query does, by the rule that the Spark source uses.
 
-`member.batches.Batches` decides; here its questions are put to the simulated broker, its spans are worked off with a checkpoint in
-Spark's order (planned, written to the sink, done), and a process that dies in between leaves the checkpoint for the next one.
+`member.batch.rule.BatchPlanner` decides what to read. This module answers its queries through the
+simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order: planned,
+written to the sink, done. A process that dies in between leaves its checkpoint to the next one.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,12 +11,12 @@ from typing import Any
 from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch import queries as rule
-from apportion.member.batch.plan import EARLIEST, LATEST, Starting
-from apportion.member.batch.queries import Asking, NotYet, Seen
-from apportion.member.batch.rule import Batches
-from apportion.member.batch.sinks import SILENCE, Announcement
-from apportion.member.batch.span import NOTHING, Span, admit
-from apportion.member.classic.described import parted
+from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.queries import MembershipSnapshot, NotReady, QueryGenerator
+from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.sinks import NO_REPORT, WriterReport
+from apportion.member.batch.span import EMPTY_SPAN, Span, admit
+from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_new_target
 from apportion.sim.actors.requests import (
@@ -48,9 +49,9 @@ class Checkpoint:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.planned: Span = NOTHING
-        self.done: Span = NOTHING
-        self.announced = SILENCE
+        self.planned: Span = EMPTY_SPAN
+        self.done: Span = EMPTY_SPAN
+        self.announced = NO_REPORT
 
 
 class Worker(Application):
@@ -77,10 +78,10 @@ class Worker(Application):
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
         self._known = Topics()
-        self.batches = Batches(
+        self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
-            starting=Starting(start_position(self.simulation.scenario)),
+            starting=StartingOffsets(start_position(self.simulation.scenario)),
             fail_on_data_loss=False,  # topics are deleted here; rows that are lost otherwise are seen at the sink
         )
         if checkpoint.planned is not checkpoint.done:
@@ -90,7 +91,7 @@ class Worker(Application):
             previous = checkpoint.done
             try:
                 following = yield from self._run_rule(self.batches.next(previous, self.limit))
-            except (NotYet, Refused, NoAnswer):
+            except (NotReady, Refused, NoAnswer):
                 yield Sleep(RETRY_MS)
                 continue
             self.set_in_use(*self.batches.held)
@@ -100,7 +101,7 @@ class Worker(Application):
             self._check_continuity(previous, following)
             checkpoint.planned = following
             yield Sleep(1)
-            yield from self._write(following, incarnation=self.batches.held.life)
+            yield from self._write(following, incarnation=self.batches.held.incarnation)
 
     def join_group(self) -> Script:
         """The rule lets the member join, which it has done already when its process began."""
@@ -115,7 +116,7 @@ class Worker(Application):
         """The batch is in the sink, and then done. One that asks is answered with the sink's name."""
         if batch.asks:
             yield Sleep(1 + self.work_ms(20))
-            self.checkpoint.announced = Announcement(self.sinks, holds=bool(self._sink.fences))
+            self.checkpoint.announced = WriterReport(self.sinks, holds=bool(self._sink.fences))
             self.checkpoint.done = batch
             return
         self.set_in_use(incarnation, dict.fromkeys(batch.ranges))
@@ -138,7 +139,7 @@ class Worker(Application):
             if end is not None and start < end:
                 raise LawBroken("spans-continue", f"{self.name} had read {partition} up to {end} and starts again at {start}.")
 
-    def _run_rule(self, asking: Asking[Any]) -> Script:
+    def _run_rule(self, asking: QueryGenerator[Any]) -> Script:
         """What the rule comes to when each of its questions is answered."""
         try:
             ask = next(asking)
@@ -152,7 +153,7 @@ class Worker(Application):
         except StopIteration as end:
             return end.value
 
-    def _name_partitions(self, ask: rule.Named) -> Script:
+    def _name_partitions(self, ask: rule.ResolveTopicNames) -> Script:
         unknown = tuple(dict.fromkeys(each.topic_id for each in ask.held if self._known.with_id(each.topic_id) is None))
         if unknown:
             self._remember((yield from fetch_topics(self, unknown)))
@@ -173,7 +174,7 @@ class Worker(Application):
         if self.uses_classic_protocol:
             group = yield from describe_classic_group(self)
             if group.group_state != DEAD:
-                return parted(group, (yield from self._fetch_subscribed()))
+                return from_described_group(group, (yield from self._fetch_subscribed()))
         return (yield from describe_consumer_group(self))
 
     def _trace_note(self, note: Note) -> Script:
@@ -184,10 +185,10 @@ class Worker(Application):
         for topic in topics:
             self._known = self._known.adding(topic)
 
-    def _adopt(self, ask: rule.Adopt) -> Script:
+    def _adopt(self, ask: rule.AdoptAssignment) -> Script:
         """What was taken away is out of the owner's hands, and only then does the member hear of it."""
         self.set_in_use(*self.batches.held)
-        self.step_member(Adopted(ask.life, ask.target))
+        self.step_member(Adopted(ask.incarnation, ask.target))
         return immediately(self.member.view())
 
 
@@ -203,21 +204,23 @@ def immediately(answer: Any) -> Script:
 
 
 ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
-    rule.Announced: lambda worker, ask: immediately(worker.checkpoint.announced),
-    rule.Join: lambda worker, ask: worker.join_group(),
-    rule.Leave: lambda worker, ask: immediately(None),  # nobody adopts a group here
-    rule.Look: lambda worker, ask: immediately(Seen(worker.member.view(), worker.now().mono_ms)),
-    rule.SessionLimit: lambda worker, ask: immediately(worker.simulation.scenario.session_ms),
-    rule.Subscribed: lambda worker, ask: worker._fetch_subscribed(),
-    rule.Existing: lambda worker, ask: worker._fetch_topics(ask.names),
-    rule.Named: lambda worker, ask: worker._name_partitions(ask),
-    rule.Adopt: lambda worker, ask: worker._adopt(ask),
-    rule.Committed: lambda worker, ask: committed_with_metadata(worker, ask.places, ask.life),
-    rule.Commit: lambda worker, ask: commit(worker, ask.offsets, ask.life, ask.metadata),
-    rule.Starts: lambda worker, ask: list_offsets(worker, ask.places, EARLIEST),
-    rule.Ends: lambda worker, ask: list_offsets(worker, ask.places, LATEST),
-    rule.Share: lambda worker, ask: worker._describe_share(),
-    rule.Members: lambda worker, ask: immediately(()),  # those who are in the group have joined before they asked, all for one sink
+    rule.ReadWriterReport: lambda worker, ask: immediately(worker.checkpoint.announced),
+    rule.StartMembership: lambda worker, ask: worker.join_group(),
+    rule.EndMembership: lambda worker, ask: immediately(None),  # nobody adopts a group here
+    rule.ReadMembership: lambda worker, ask: immediately(MembershipSnapshot(worker.member.view(), worker.now().mono_ms)),
+    rule.SessionTimeout: lambda worker, ask: immediately(worker.simulation.scenario.session_ms),
+    rule.SubscribedTopics: lambda worker, ask: worker._fetch_subscribed(),
+    rule.ExistingTopics: lambda worker, ask: worker._fetch_topics(ask.names),
+    rule.ResolveTopicNames: lambda worker, ask: worker._name_partitions(ask),
+    rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
+    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.places, ask.incarnation),
+    rule.CommitOffsets: lambda worker, ask: commit(worker, ask.offsets, ask.incarnation, ask.metadata),
+    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.places, EARLIEST),
+    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.places, LATEST),
+    rule.DescribeAssignment: lambda worker, ask: worker._describe_share(),
+    rule.ListMembers: lambda worker, ask: immediately(
+        ()
+    ),  # those who are in the group have joined before they asked, all for one sink
     Note: lambda worker, ask: worker._trace_note(ask),
 }
 """How each question of the rule is answered here."""

@@ -106,9 +106,9 @@ class InvariantChecker:
                 )
         self.offsets.reply_sent(self._topics(), request, body)
         if type(request) is ConsumerGroupDescribeRequest:
-            for described in body.groups:
-                if described.error_code == Code.NONE:
-                    self._note_shown_epoch(described.group_id, described.group_epoch)
+            for describe_classic_group in body.groups:
+                if describe_classic_group.error_code == Code.NONE:
+                    self._note_shown_epoch(describe_classic_group.group_id, describe_classic_group.group_epoch)
         if type(request) is not ConsumerGroupHeartbeatRequest:
             return
         member_id, code = request.member_id, Code.of(body.error_code)
@@ -136,7 +136,7 @@ class InvariantChecker:
         if code is not Code.NONE or epoch < 0:
             return
         self._answer_times_ms.setdefault(member_id, deque(maxlen=ANSWERS_TO_BE_SURE)).append(self._mono_ms())
-        incarnation = application.member.view().lives
+        incarnation = application.member.view().incarnation
         before = self._epochs_received.get(member_id)
         if before is not None and before[0] == incarnation and epoch < before[1]:
             raise LawBroken("epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}.")
@@ -340,7 +340,7 @@ class InvariantChecker:
             return
         view = application.member.view()
         member_id = view.member_id
-        if incarnation != view.lives or member_id in self._removed or view.epoch <= 0:
+        if incarnation != view.incarnation or member_id in self._removed or view.epoch <= 0:
             return
         saved, topics = group.saved, self._topics()
         if member_id not in saved.members:

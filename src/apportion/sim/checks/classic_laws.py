@@ -227,7 +227,7 @@ class ClassicGroupChecker:
             if not topic_partitions or not each.is_up or each.group != group.group_id:
                 continue
             view = each.member.view()
-            if incarnation != view.lives or view.epoch < newest or view.member_id not in group.live.members:
+            if incarnation != view.incarnation or view.epoch < newest or view.member_id not in group.live.members:
                 continue
             for topic_partition in topic_partitions:
                 if topic_partition in owner:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.state import ClassicGroupState as ClassicGroupState
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.member import Application
 from apportion.sim.kernel.clock import Simulation
@@ -99,7 +99,7 @@ class StreamsCluster(SimulatedCluster):
         if sorted(group.live.members) != sorted(map(self._id, live)):
             return False
         return all(
-            each.member.view().state is State.STABLE
+            each.member.view().state is MembershipState.STABLE
             and each.member.view().epoch == group.live.generation
             and len(each.in_use.partitions) == len(each.member.view().owned)
             for each in live

@@ -9,7 +9,17 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
-from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
+from apportion.member.membership import (
+    Adopted,
+    MetadataFetched,
+    Polled,
+    QueryAnswered,
+    QueryCluster,
+    SendToCoordinator,
+    TaskOffsetSums,
+    TopicDescription,
+    Unanswered,
+)
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
@@ -141,7 +151,7 @@ class StreamThread(Application):
         """As every application; the member knows what its process has at this moment."""
         assert isinstance(self.member, StreamsMember)
         self.progress = self._progress()
-        self.member.step(Progress(self.progress, self.active_incarnation), self.now())
+        self.member.step(TaskOffsetSums(self.progress, self.active_incarnation), self.now())
         super().step_member(event)
         self.on_change(self)
 
@@ -171,14 +181,14 @@ class StreamThread(Application):
         if not self.instance.died_of:
             self.restart_later(self, incarnation)
 
-    def _receive(self, send: Send, answer: Any) -> None:
+    def _receive(self, send: SendToCoordinator, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
             assert isinstance(self.member, StreamsMember)
             self.is_leader = answer.leader == answer.member_id
             self.join_versions[answer.generation_id] = self.member.used_version
         super()._receive(send, answer)
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: SendToCoordinator) -> None:
         request = send.request
         if isinstance(request, JoinGroupRequest):
             self.progress_at_join = self.progress
@@ -190,11 +200,11 @@ class StreamThread(Application):
 
     def perform_other(self, action: Any) -> None:
         """A question of the leader is on its way to the broker."""
-        if isinstance(action, Ask):
+        if isinstance(action, QueryCluster):
             if self._leader_channel is not None:
                 self._leader_channel.close()
             self._leader_channel = RequestChannel(self, self.link, self.broker)
-            ScriptRunner(self._answer(action.request_id, action.question), self._put).resume(0)
+            ScriptRunner(self._answer(action.request_id, action.query), self._put).resume(0)
 
     def _put(self, runner: ScriptRunner, question: Any, turn: int) -> None:
         assert self._leader_channel is not None
@@ -209,12 +219,12 @@ class StreamThread(Application):
         try:
             if isinstance(question, CreateInternalTopics):
                 seen = yield from self._make(question)
-                self.step_member(Known(request_id, seen))
+                self.step_member(MetadataFetched(request_id, seen))
             else:
                 assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
                 places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
                 ends = yield from list_offsets(self, places.values(), LATEST)
-                self.step_member(Told(request_id, {place: ends[each] for place, each in places.items()}))
+                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in places.items()}))
         except (Refused, NoAnswer) as problem:
             self.step_member(Unanswered(request_id, str(problem)))
 
@@ -240,7 +250,7 @@ class StreamThread(Application):
             yield SendRequest(CreateTopicsRequest(topics=missing), CREATE_TOPICS_VERSION)
             yield Sleep(100)
             there = yield from fetch_topics(self, names)
-        return tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in there)
+        return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in there)
 
     # its work
 
@@ -258,8 +268,8 @@ class StreamThread(Application):
 
     def _poll(self) -> Script:
         view = self.member.view()
-        if view.lives != self._incarnation:
-            self._incarnation = view.lives
+        if view.incarnation != self._incarnation:
+            self._incarnation = view.incarnation
             self.set_in_use(self._incarnation, {})
         if view.epoch <= 0 or view.target is None:
             return
@@ -276,14 +286,14 @@ class StreamThread(Application):
         if any(each not in (before.target or ()) for each in before.owned):
             yield Sleep(self.work_ms(TASK_CLOSE_MS))
         view = self.member.view()
-        target, incarnation = view.target, view.lives
+        target, incarnation = view.target, view.incarnation
         if target is None or incarnation != self._incarnation:
             return
         unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
         for topic in (yield from fetch_topics(self, unknown)):
             self._names[topic.id] = topic.name
         now = self.member.view()
-        if (now.lives, now.target) != (incarnation, target):
+        if (now.incarnation, now.target) != (incarnation, target):
             return
         wanted = dict.fromkeys(
             TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names
@@ -291,7 +301,7 @@ class StreamThread(Application):
         self.set_in_use(incarnation, {place: None for place in self.in_use.partitions if place in wanted})
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
-        if (now.lives, now.owned) == (incarnation, target):
+        if (now.incarnation, now.owned) == (incarnation, target):
             self.restoring.update(dict.fromkeys(task_of(place) for place in wanted if place not in self.in_use.partitions))
             self.set_in_use(incarnation, wanted)
 
