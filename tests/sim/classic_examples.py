@@ -9,6 +9,8 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Reply
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
+from apportion.member.classic.leader import assign_partitions
+from apportion.member.classic.ownership import OwnedPartitions
 from apportion.member.membership import FetchMetadata, MetadataFetched, TopicDescription
 from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.topics import IdPartition
