@@ -116,7 +116,7 @@ class Surroundings:
         """What the group has of the place."""
         return Stored(self.offsets[place], self.metadata.get(place, CLAIM)) if place in self.offsets else Stored(None)
 
-    def answer(self, ask):
+    def answer(self, ask):  # noqa: C901  (an arm for each question)
         match ask:
             case Look():
                 return Seen(self.view, self.now_ms)

@@ -172,7 +172,7 @@ class Owner:
                 else:
                     ask = asking.send(answer)
         except StopIteration as end:
-            return cast(T, end.value)
+            return cast("T", end.value)
 
     def _announced(self, previous: Span) -> Announcement:
         """What the writers said of that span."""

@@ -64,7 +64,8 @@ class TaskOracle:
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
 
     def _heard(self) -> list[str]:
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         self._process.stdin.flush()
         line = self._process.stdout.readline().split()
         assert line, "Java ended"

@@ -210,7 +210,8 @@ class Standing:
     def _share_out(self) -> None:
         generation = self.generation
         assignor = self._settings.assignor_or_none(generation.protocol)
-        assert generation.heard is not None and assignor is not None
+        assert generation.heard is not None
+        assert assignor is not None
         shapes = self._atlas.cluster(generation.topics)
         self._planned(shapes, share_out(assignor, shapes, generation.heard.members, checks=self._cooperative))
 

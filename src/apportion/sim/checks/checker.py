@@ -369,7 +369,8 @@ class Watch:
             self._gone.update(dict.fromkeys(self._members.pop(group_id)))  # nobody ever heard of it
             self._epochs.pop(group_id, None)
             self._assignment_epochs.pop(group_id, None)
-        assert self._broker is not None and self._broker.node is not None
+        assert self._broker is not None
+        assert self._broker.node is not None
         self.offsets.recovered(self._shards(), self._broker.node)
 
     def _mono_ms(self) -> int:
@@ -377,7 +378,8 @@ class Watch:
         return self._broker.mono_ms()
 
     def _topics(self) -> Topics:
-        assert self._broker is not None and self._broker.node is not None
+        assert self._broker is not None
+        assert self._broker.node is not None
         return self._broker.node.topics
 
     def _node_shards(self) -> Iterable[tuple[Any, Shard]]:
