@@ -18,8 +18,9 @@ class TaskOracle:
     def __init__(self, *options: str) -> None:
         jars = jars_of(HERE / "pom.xml").resolve()
         command = [java_program(), "-Xshare:auto", *options, "-cp", f"{jars}/*", str(HERE / "TaskOracle.java")]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, text=True, **pipes)
+        self._process = subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def __enter__(self) -> "TaskOracle":
         return self
