@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
 from demo.flights import flights, message
@@ -47,7 +47,7 @@ def run() -> list[dict[str, Any]]:
 
 def _fill(cluster, name, batches, count):
     """`count` batches are in the topic, spread over its partitions."""
-    places = places_of(cluster.create_topic(name, PARTITIONS))
+    places = partitions_of(cluster.create_topic(name, PARTITIONS))
     for number in range(count):
         cluster.produce(places[number % PARTITIONS], batches[number % len(batches)])
 

@@ -10,7 +10,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky, Sticky
 from apportion.client.cluster import Cluster as Admin
 from apportion.member.assignors.interface import Subscription, TopicParts
-from apportion.member.assignors.serde import subscription_blob, subscription_of
+from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from apportion.server.embedded import EmbeddedBroker
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
@@ -85,14 +85,14 @@ def test_a_member_that_lost_its_place_claims_nothing():
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
-    said = subscription_of(assignor.metadata([TOPIC]))
+    said = decode_subscription(assignor.metadata([TOPIC]))
     assert (said.owned, said.generation) == ((), -1)
 
 
 def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
     group = Group(CooperativeSticky)
     leader = group.member("a")[0]
-    java = subscription_blob(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
+    java = encode_subscription(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
     mine = leader.metadata([TOPIC])
     leader.hears([("a", None, mine), ("java", None, java)])
     read = {"a": ConsumerProtocolMemberMetadata.decode(mine), "java": ConsumerProtocolMemberMetadata.decode(java)}

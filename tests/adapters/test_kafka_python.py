@@ -10,7 +10,7 @@ from kafka.structs import TopicPartition
 
 from apportion.adapters.kafka_python import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import TopicParts
-from apportion.member.assignors.serde import subscription_of
+from apportion.member.assignors.serde import decode_subscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
@@ -80,11 +80,11 @@ def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_pl
     shares = group.round("a", "b")
     assignor, coordinator = group.member("a")
     assert assignor.supported_protocols() == [RebalanceProtocol.EAGER]
-    told = decode_sticky(subscription_of(assignor.metadata([TOPIC]).encode()).user_data)
+    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
     had = [(part.topic, tuple(part.partitions)) for part in told.topic_partitions]
     assert (had, told.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
     coordinator.generation = -1
-    told = decode_sticky(subscription_of(assignor.metadata([TOPIC]).encode()).user_data)
+    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
     assert (told.topic_partitions, told.generation) == ((), -1)
 
 
@@ -95,14 +95,14 @@ def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_o
 def test_the_subscription_says_what_is_owned_and_since_when():
     group = Group(CooperativeSticky)
     group.round("a")
-    said = subscription_of(group.member("a")[0].metadata([TOPIC]).encode())
+    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
 
 
 def test_the_clients_own_assignor_does_not_say_since_when():
     group = Group(CooperativeStickyAssignor)
     group.round("a")
-    said = subscription_of(group.member("a")[0].metadata([TOPIC]).encode())
+    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
 
 
@@ -111,7 +111,7 @@ def test_a_member_that_lost_its_place_claims_nothing():
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
-    said = subscription_of(assignor.metadata([TOPIC]).encode())
+    said = decode_subscription(assignor.metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((), -1)
 
 

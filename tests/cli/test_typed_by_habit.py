@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.server.embedded import EmbeddedBroker
 
 
@@ -13,7 +13,7 @@ def bootstrap():
     """A broker with the groups `etl` and `other`, of offsets alone."""
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
-        place = places_of(cluster.create_topic("t", 1))[0]
+        place = partitions_of(cluster.create_topic("t", 1))[0]
         for group in ("etl", "other"):
             cluster.commit(group, {place: 0})
         cluster.close()

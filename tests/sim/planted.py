@@ -15,8 +15,8 @@ from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
 from apportion.member.batch import admission, plan, rule, span
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.plan import World
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
 from apportion.member.consumer import machine
@@ -82,11 +82,11 @@ def from_the_start(start: int, fence: int) -> int:
     return start
 
 
-def remembered_position(previous: Span, world: World, place: TopicIdPartition) -> int | None:
+def remembered_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
     return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
 
 
-def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
+def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
     return None
 
 

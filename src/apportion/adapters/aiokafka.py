@@ -16,18 +16,18 @@ import aiokafka
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor, log
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
+from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleConsumerAssignor, to_cluster
 from apportion.member.assignors import builtin
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
-from apportion.member.assignors.serde import subscription_blob
-from apportion.member.classic.leader import Heard, hear
+from apportion.member.assignors.serde import encode_subscription
+from apportion.member.classic.leader import GroupSubscription, decode_group_subscription
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 
 __all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
 
 
-class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
+class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
     """One of our assignors as aiokafka calls them."""
 
     home = "AIOKafkaConsumer of apportion.adapters.aiokafka"
@@ -36,7 +36,7 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._given = Given()
-        self._heard = Heard({}, ())  # what the members of the present join said, whole
+        self._heard = GroupSubscription({}, ())  # what the members of the present join said, whole
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
@@ -45,7 +45,7 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
             self._ours.on_assignment(self._given, NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = self._given.partitions if self.owns_between_rebalances else ()
-        return subscription_blob(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
+        return encode_subscription(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
         """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what they say."""
@@ -53,14 +53,14 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
             JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
             for name, *instance, said in members
         )
-        self._heard = hear(rows)
+        self._heard = decode_group_subscription(rows)
         for why in self._heard.unreadable:
             log.warning("a member gets nothing: %s", why)
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """What each member gets, by our assignor."""
-        given = self._ours.assign(cluster_of(cluster, self._heard.topics), self._heard.members)
-        return {member: _foreign(given.get(member, Given())) for member in members}
+        given = self._ours.assign(to_cluster(cluster, self._heard.topics), self._heard.members)
+        return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         """The member has this, as of its coordinator's generation. What was taken from it is free for the next rebalance."""
@@ -72,13 +72,13 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
             self._bound().request_rejoin()
 
 
-class Sticky(_Bridge):
+class Sticky(_AiokafkaAssignor):
     """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_Bridge):
+class CooperativeSticky(_AiokafkaAssignor):
     """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one rebalance later."""
 
     kind = builtin.CooperativeSticky
@@ -102,7 +102,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     @_coordinator.setter
     def _coordinator(self, coordinator: Any) -> None:
         self.__dict__["_coordinator"] = coordinator
-        ours = [each for each in self._partition_assignment_strategy if isinstance(each, _Bridge)]
+        ours = [each for each in self._partition_assignment_strategy if isinstance(each, _AiokafkaAssignor)]
         if coordinator is not None and ours and hasattr(coordinator, "_perform_assignment"):
             for each in ours:
                 each.bind(coordinator)
@@ -111,10 +111,10 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
 def _as_object(assignor: Any) -> Any:
     """An object for a class of ours; aiokafka's own assignors are classes and stay so."""
-    return assignor() if isinstance(assignor, type) and issubclass(assignor, _Bridge) else assignor
+    return assignor() if isinstance(assignor, type) and issubclass(assignor, _AiokafkaAssignor) else assignor
 
 
-def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) -> Callable[[Any], Awaitable[Any]]:
+def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_AiokafkaAssignor]) -> Callable[[Any], Awaitable[Any]]:
     """`perform`, and our assignors have seen the whole answer before."""
 
     async def perform_assignment(response: Any) -> Any:
@@ -125,6 +125,6 @@ def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) ->
     return perform_assignment
 
 
-def _foreign(given: Given) -> ConsumerProtocolMemberAssignment:
+def _to_aiokafka(given: Given) -> ConsumerProtocolMemberAssignment:
     parts = [(topic, list(numbers)) for topic, numbers in given.partitions]
     return ConsumerProtocolMemberAssignment(0, parts, given.user_data or b"")

@@ -16,7 +16,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 import kafka
-from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
+from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleConsumerAssignor, to_cluster
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
 
@@ -25,7 +25,7 @@ __all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
 VERSION = 3
 
 
-class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
+class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
     """One of our assignors as kafka-python calls them."""
 
     home = "KafkaConsumer of apportion.adapters.kafka_python"
@@ -56,10 +56,10 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
 
     def assign(self, cluster: ForeignCluster, members: Iterable[Any]) -> dict[str, ConsumerProtocolAssignment]:
         """What each member gets, by our assignor."""
-        said = {each.member_id: _said(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
+        said = {each.member_id: _to_subscription(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
         topics = (topic for each in said.values() for topic in each.topics)
-        given = self._ours.assign(cluster_of(cluster, topics), said)
-        return {member: _foreign(given.get(member, Given())) for member in said}
+        given = self._ours.assign(to_cluster(cluster, topics), said)
+        return {member: _to_kafka_python(given.get(member, Given())) for member in said}
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """The member has this in that generation."""
@@ -68,13 +68,13 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
         self._ours.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
-class Sticky(_Bridge):
+class Sticky(_KafkaPythonAssignor):
     """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_Bridge):
+class CooperativeSticky(_KafkaPythonAssignor):
     """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance later."""
 
     kind = builtin.CooperativeSticky
@@ -87,11 +87,11 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
         """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
         super().__init__(*topics, **configs)
         for each in self._coordinator._assignors.values():
-            if isinstance(each, _Bridge):
+            if isinstance(each, _KafkaPythonAssignor):
                 each.bind(self._coordinator)
 
 
-def _said(foreign: Any, instance_id: str | None) -> Subscription:
+def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
     """A member's subscription as kafka-python decoded it, whatever its version."""
     owned = tuple(TopicParts(each.topic, tuple(each.partitions)) for each in getattr(foreign, "owned_partitions", None) or ())
     generation = getattr(foreign, "generation_id", None)
@@ -105,7 +105,7 @@ def _said(foreign: Any, instance_id: str | None) -> Subscription:
     )
 
 
-def _foreign(given: Given) -> ConsumerProtocolAssignment:
+def _to_kafka_python(given: Given) -> ConsumerProtocolAssignment:
     parts = [
         ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in given.partitions
     ]

@@ -14,8 +14,8 @@ from apportion.cli.lines import folded, print_sentence, ranges
 from apportion.client.cluster import LATEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.sinks import claims
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.sinks import claimed_sinks
 from apportion.readable import readable
 from apportion.topics import TopicIdPartition
 from apportion.wire.codec import Buffer
@@ -201,7 +201,7 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
         for place, end in sorted(ends.items())
         for offset in [stored[place].offset if place in stored else None]
     ]
-    return {"sinks": sorted({name for sinks in claims(stored).values() for name in sinks}), "offsets": rows}
+    return {"sinks": sorted({name for sinks in claimed_sinks(stored).values() for name in sinks}), "offsets": rows}
 
 
 def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
@@ -213,7 +213,7 @@ def _described(cluster: Cluster, group_id: str) -> DescribedGroup:
     )
 
 
-def _committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, Stored]:
+def _committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
     """Every offset that the group has stored, with what was committed beside it."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     answer = cluster.call(request, coordinator=group_id, version=BY_NAME).groups[0]
@@ -222,7 +222,7 @@ def _committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, Stored
     topics = cluster.topics(topic.name for topic in answer.topics)
     known = [(topic.partitions, found) for topic in answer.topics if (found := topics.named(topic.name)) is not None]
     return {
-        TopicIdPartition(topic.name, topic.id, each.partition_index): Stored(each.committed_offset, each.metadata or "")
+        TopicIdPartition(topic.name, topic.id, each.partition_index): OffsetAndMetadata(each.committed_offset, each.metadata or "")
         for partitions, topic in known
         for each in partitions
     }

@@ -10,7 +10,7 @@ from typing import Any
 from apportion.cli.failures import NoSuchGroup, print_failure
 from apportion.cli.groups import group_names as names_of_groups
 from apportion.cli.streams_picture import show
-from apportion.client.classic_groups import Position, described, listed, positions
+from apportion.client.classic_groups import GroupPosition, describe_classic_group, group_positions, list_group
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
@@ -77,7 +77,7 @@ def _may_be_streams(group: ListedGroup) -> bool:
 
 def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
     """The report on the group as it is now."""
-    group = described(cluster, group_id)
+    group = describe_classic_group(cluster, group_id)
     if group is None:
         raise _instead(cluster, group_id)
     is_told = group.group_state == STABLE
@@ -91,24 +91,24 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
         for each in group.members
     ]
     portrait = describe_group(shown) if is_told else describe_without_metadata(shown)
-    found: Mapping[TopicPartition, Position] = {}
+    found: Mapping[TopicPartition, GroupPosition] = {}
     problem = None
     try:
-        found = positions(cluster, group_id, portrait.partitions)
+        found = group_positions(cluster, group_id, portrait.partitions)
     except (Refused, Disconnected) as error:
         problem = str(error)
     return {**report(group, portrait, found), "lag_problem": problem}
 
 
 def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
-    other = listed(cluster, group_id)
+    other = list_group(cluster, group_id)
     if other is None:
         return NoSuchGroup(group_id, "that is the application.id, and `apportion groups list` shows what there is")
     what = OTHERS.get(other.group_type.lower(), f"a group of another type ({other.group_type or other.protocol_type or 'unknown'})")
     return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
-def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
     said = {process.label: process.spoken for process in portrait.processes}
     holdup = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
@@ -136,7 +136,7 @@ def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[Top
     }
 
 
-def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
     spoken = process.spoken
     is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
     active = [
@@ -192,7 +192,7 @@ def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
     return {"ran_at_join": known == RUNNING, "offset_sum_at_join": None if known is None or known < 0 else known}
 
 
-def _lag(partitions: Iterable[TopicPartition], found: Mapping[TopicPartition, Position]) -> dict[str, Any]:
+def _lag(partitions: Iterable[TopicPartition], found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
     """The lag of a task, and of each partition that it reads."""
     rows: list[dict[str, Any]] = []
     for topic, partition in partitions:

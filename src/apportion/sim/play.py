@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.member.batch.plan import EARLIEST
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
@@ -165,7 +165,7 @@ def _unsettled(stage: Stage) -> Iterator[str]:
             yield f"{each.name} is still at what it began slowly"
         view = each.member.view()
         wanted.setdefault(each.group, []).append(view.member_id)
-        if each.speaks_classic and view.state is not State.STABLE:
+        if each.speaks_classic and view.state is not MembershipState.STABLE:
             yield f"{each.name} is on its way: it {view.state.value}"
         if view.target is None or view.target != view.owned or len(each.hand[1]) != len(view.owned):
             yield f"{each.name} has not what it shall have"

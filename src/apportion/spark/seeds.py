@@ -98,12 +98,12 @@ def _player(draw: Draw, play: Play) -> Callable[[Iterator[pa.RecordBatch]], Iter
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for seed in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([_row(played(seed, draw, play))], SCHEMA)
+                yield pa.RecordBatch.from_pylist([_dataframe_row(played(seed, draw, play))], SCHEMA)
 
     return rows
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _dataframe_row(outcome: Outcome) -> dict[str, Any]:
     broken = outcome.broken
     return {
         "seed": outcome.seed,

@@ -16,16 +16,16 @@ from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Answered,
+    CoordinatorFound,
     Failed,
+    FetchMetadata,
     FindCoordinator,
-    Found,
-    Known,
     Leave,
     Left,
-    LookUp,
-    SeenTopic,
-    Send,
+    MetadataFetched,
+    SendToCoordinator,
     Subscribe,
+    TopicDescription,
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
@@ -185,11 +185,11 @@ class Application(Client):
         """The member has stepped over `event`, and its actions are under way."""
         for action in self.member.step(event, self.now()):
             match action:
-                case Send():
+                case SendToCoordinator():
                     self._send(action)
                 case FindCoordinator():
                     self._find(action)
-                case LookUp():
+                case FetchMetadata():
                     self._look_up(action)
                 case Left():
                     self._ended()
@@ -266,7 +266,7 @@ class Application(Client):
         else:
             self._alarm.set(wake_ms)
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: SendToCoordinator) -> None:
         self._hang_up()
         version = SPOKEN[type(send.request)]
         self.beats.ask(send.request, version, send.timeout_ms, lambda answer: self._heard(send, answer))
@@ -276,7 +276,7 @@ class Application(Client):
         if self.beats.is_busy:
             self.beats.close()
 
-    def _heard(self, send: Send, answer: Any) -> None:
+    def _heard(self, send: SendToCoordinator, answer: Any) -> None:
         if answer is None:
             self.tell(Unanswered(send.request_id, "nobody answered"))
             return
@@ -299,7 +299,7 @@ class Application(Client):
         if type(send.request) is JoinGroupRequest and code is Code.NONE:
             self.watch.taken_in(self)
 
-    def _look_up(self, look: LookUp) -> None:
+    def _look_up(self, look: FetchMetadata) -> None:
         if self.looks.is_busy:
             self.looks.close()
         topics = tuple(MetadataRequestTopic(name=name) for name in look.names)
@@ -311,7 +311,11 @@ class Application(Client):
             self.tell(Unanswered(request_id, "nobody answered"))
             return
         there = (topic for topic in answer.topics if topic.error_code == Code.NONE)
-        self.tell(Known(request_id, tuple(SeenTopic(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in there)))
+        self.tell(
+            MetadataFetched(
+                request_id, tuple(TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions)) for topic in there)
+            )
+        )
 
     def _find(self, find: FindCoordinator) -> None:
         self._hang_up()
@@ -323,7 +327,7 @@ class Application(Client):
             self.tell(Unanswered(request_id, "nobody answered"))
             return
         code = Code.of(answer.coordinators[0].error_code)
-        self.tell(Found(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
+        self.tell(CoordinatorFound(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
 
     def question(self, telling: Telling, question: Any, turn: int) -> None:
         """See Client; also waits for news of the member."""

@@ -35,8 +35,8 @@ class Reader(Application):
 
     def _poll(self) -> Story:
         view = self.member.view()
-        if view.lives != self._life:
-            self._positions, self._committed, self._life = {}, {}, view.lives
+        if view.incarnation != self._life:
+            self._positions, self._committed, self._life = {}, {}, view.incarnation
             self.takes(self._life, {})
         if view.epoch <= 0 or view.target is None:
             return
@@ -48,7 +48,7 @@ class Reader(Application):
         """What the coordinator took away is committed and let go of; what it gave is begun where the group stands."""
         view = self.member.view()
         assert view.target is not None
-        life, target = view.lives, view.target
+        life, target = view.incarnation, view.target
         unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
         for topic in (yield from topics_of(self, unknown)):
             self._names[topic.id] = topic.name
@@ -61,7 +61,7 @@ class Reader(Application):
         self.takes(life, dict.fromkeys(kept))
         self.tell(Adopted(life, target))
         now = self.member.view()
-        if (now.lives, now.owned) != (life, target):
+        if (now.incarnation, now.owned) != (life, target):
             return  # the group has changed its mind
         gained = [place for place in wanted if place not in kept]
         self.takes(life, dict.fromkeys(wanted))

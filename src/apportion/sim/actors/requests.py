@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import NOBODY, Membership, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.batch.offsets import NO_MEMBER, Membership, commit_errors, commit_request, fetch_request, parse_fetch_response
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.kernel.clock import Process, Story
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
@@ -76,10 +76,10 @@ def as_member(who: "Application", life: int, ask: Callable[[Membership, int], St
     """What `ask` comes to, said by the member in that life (0: by nobody); said again if its epoch moves on meanwhile."""
     until_ms = who.mono_ms() + PATIENCE_MS
     if life == 0:
-        return (yield from ask(NOBODY, until_ms))
+        return (yield from ask(NO_MEMBER, until_ms))
     while True:
         view = who.member.view()
-        if view.epoch <= 0 or view.lives != life:
+        if view.epoch <= 0 or view.incarnation != life:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"{who.name} has no place in the group now")
         try:
             return (yield from ask(Membership(view.member_id, view.epoch, who.instance_id), until_ms))
@@ -94,7 +94,7 @@ def commit(who: "Application", offsets: Mapping[TopicIdPartition, int], life: in
 
     def said(membership: Membership, until_ms: int) -> Story:
         request = Request(commit_request(who.group, offsets, membership, metadata), COMMIT)
-        return insist(who, "OffsetCommit", request, lambda answer: (worst(commit_codes(answer, offsets).values()), None), until_ms)
+        return insist(who, "OffsetCommit", request, lambda answer: (worst(commit_errors(answer, offsets).values()), None), until_ms)
 
     if offsets:
         yield from as_member(who, life, said)
@@ -111,7 +111,7 @@ def stored(who: "Application", places: Iterable[TopicIdPartition], life: int) ->
     wanted = tuple(places)
 
     def read(answer: Any) -> tuple[Code, Any]:
-        code, found = fetched(answer, wanted)
+        code, found = parse_fetch_response(answer, wanted)
         return worst([code, *found.codes.values()]), found.stored
 
     def said(membership: Membership, until_ms: int) -> Story:

@@ -5,7 +5,7 @@ Rows are ranges of offsets. The store itself says when a row comes a second time
 
 from collections.abc import Mapping
 
-from apportion.member.batch.span import Admission, advance
+from apportion.member.batch.span import RangeAdmission, advance
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition
 
@@ -25,7 +25,7 @@ class Sink:
     def commit(
         self,
         seen: Mapping[TopicIdPartition, int],
-        admitted: Mapping[TopicIdPartition, Admission],
+        admitted: Mapping[TopicIdPartition, RangeAdmission],
         first: Mapping[TopicIdPartition, int],
     ) -> bool:
         """What was admitted by the fences in `seen` is in the store; False, and nothing is, if one of them has moved since.

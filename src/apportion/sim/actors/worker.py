@@ -10,12 +10,12 @@ from typing import Any
 from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch import queries as rule
-from apportion.member.batch.plan import EARLIEST, LATEST, Starting
-from apportion.member.batch.queries import Asking, NotYet, Seen
-from apportion.member.batch.rule import Batches
-from apportion.member.batch.sinks import SILENCE, Announcement
-from apportion.member.batch.span import NOTHING, Span, admit
-from apportion.member.classic.described import parted
+from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.queries import MembershipSnapshot, NotReady, QueryGenerator
+from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.sinks import NO_REPORT, WriterReport
+from apportion.member.batch.span import EMPTY_SPAN, Span, admit
+from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_news
 from apportion.sim.actors.requests import (
@@ -48,9 +48,9 @@ class Checkpoint:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.planned: Span = NOTHING
-        self.done: Span = NOTHING
-        self.announced = SILENCE
+        self.planned: Span = EMPTY_SPAN
+        self.done: Span = EMPTY_SPAN
+        self.announced = NO_REPORT
 
 
 class Worker(Application):
@@ -77,10 +77,10 @@ class Worker(Application):
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
         self._known = Topics()
-        self.batches = Batches(
+        self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
-            starting=Starting(starting_of(self.world.scenario)),
+            starting=StartingOffsets(starting_of(self.world.scenario)),
             fail_on_data_loss=False,  # topics are deleted here; rows that are lost otherwise are seen at the sink
         )
         if checkpoint.planned is not checkpoint.done:
@@ -90,7 +90,7 @@ class Worker(Application):
             previous = checkpoint.done
             try:
                 following = yield from self._told(self.batches.next(previous, self.limit))
-            except (NotYet, Refused, NoAnswer):
+            except (NotReady, Refused, NoAnswer):
                 yield Pause(AGAIN_MS)
                 continue
             self.takes(*self.batches.held)
@@ -100,7 +100,7 @@ class Worker(Application):
             self._check_continuity(previous, following)
             checkpoint.planned = following
             yield Pause(1)
-            yield from self._write(following, life=self.batches.held.life)
+            yield from self._write(following, life=self.batches.held.incarnation)
 
     def enters(self) -> Story:
         """The rule lets the member join, which it has done already when its process began."""
@@ -115,7 +115,7 @@ class Worker(Application):
         """The batch is in the sink, and then done. One that asks is answered with the sink's name."""
         if batch.asks:
             yield Pause(1 + self.work_ms(20))
-            self.checkpoint.announced = Announcement(self.sinks, holds=bool(self._sink.fences))
+            self.checkpoint.announced = WriterReport(self.sinks, holds=bool(self._sink.fences))
             self.checkpoint.done = batch
             return
         self.takes(life, dict.fromkeys(batch.ranges))
@@ -138,7 +138,7 @@ class Worker(Application):
             if stood is not None and start < stood:
                 raise LawBroken("spans-continue", f"{self.name} had read {place} up to {stood} and starts again at {start}.")
 
-    def _told(self, asking: Asking[Any]) -> Story:
+    def _told(self, asking: QueryGenerator[Any]) -> Story:
         """What the rule comes to when each of its questions is answered."""
         try:
             ask = next(asking)
@@ -152,7 +152,7 @@ class Worker(Application):
         except StopIteration as end:
             return end.value
 
-    def _named(self, ask: rule.Named) -> Story:
+    def _named(self, ask: rule.ResolveTopicNames) -> Story:
         unknown = tuple(dict.fromkeys(each.topic_id for each in ask.held if self._known.with_id(each.topic_id) is None))
         if unknown:
             self._learn((yield from topics_of(self, unknown)))
@@ -173,7 +173,7 @@ class Worker(Application):
         if self.speaks_classic:
             group = yield from described_classic(self)
             if group.group_state != GONE:
-                return parted(group, (yield from self._subscribed()))
+                return from_described_group(group, (yield from self._subscribed()))
         return (yield from described(self))
 
     def _noted(self, note: Note) -> Story:
@@ -184,10 +184,10 @@ class Worker(Application):
         for topic in topics:
             self._known = self._known.adding(topic)
 
-    def _adopt(self, ask: rule.Adopt) -> Story:
+    def _adopt(self, ask: rule.AdoptAssignment) -> Story:
         """What was taken away is out of the owner's hands, and only then does the member hear of it."""
         self.takes(*self.batches.held)
-        self.tell(Adopted(ask.life, ask.target))
+        self.tell(Adopted(ask.incarnation, ask.target))
         return at_once(self.member.view())
 
 
@@ -203,21 +203,21 @@ def at_once(answer: Any) -> Story:
 
 
 ANSWERS: dict[type, Callable[[Worker, Any], Story]] = {
-    rule.Announced: lambda worker, ask: at_once(worker.checkpoint.announced),
-    rule.Join: lambda worker, ask: worker.enters(),
-    rule.Leave: lambda worker, ask: at_once(None),  # nobody adopts a group here
-    rule.Look: lambda worker, ask: at_once(Seen(worker.member.view(), worker.now().mono_ms)),
-    rule.SessionLimit: lambda worker, ask: at_once(worker.world.scenario.session_ms),
-    rule.Subscribed: lambda worker, ask: worker._subscribed(),
-    rule.Existing: lambda worker, ask: worker._existing(ask.names),
-    rule.Named: lambda worker, ask: worker._named(ask),
-    rule.Adopt: lambda worker, ask: worker._adopt(ask),
-    rule.Committed: lambda worker, ask: stored(worker, ask.places, ask.life),
-    rule.Commit: lambda worker, ask: commit(worker, ask.offsets, ask.life, ask.metadata),
-    rule.Starts: lambda worker, ask: offsets_at(worker, ask.places, EARLIEST),
-    rule.Ends: lambda worker, ask: offsets_at(worker, ask.places, LATEST),
-    rule.Share: lambda worker, ask: worker._share(),
-    rule.Members: lambda worker, ask: at_once(()),  # those who are in the group have joined before they asked, all for one sink
+    rule.ReadWriterReport: lambda worker, ask: at_once(worker.checkpoint.announced),
+    rule.StartMembership: lambda worker, ask: worker.enters(),
+    rule.EndMembership: lambda worker, ask: at_once(None),  # nobody adopts a group here
+    rule.ReadMembership: lambda worker, ask: at_once(MembershipSnapshot(worker.member.view(), worker.now().mono_ms)),
+    rule.SessionTimeout: lambda worker, ask: at_once(worker.world.scenario.session_ms),
+    rule.SubscribedTopics: lambda worker, ask: worker._subscribed(),
+    rule.ExistingTopics: lambda worker, ask: worker._existing(ask.names),
+    rule.ResolveTopicNames: lambda worker, ask: worker._named(ask),
+    rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
+    rule.FetchCommitted: lambda worker, ask: stored(worker, ask.places, ask.incarnation),
+    rule.CommitOffsets: lambda worker, ask: commit(worker, ask.offsets, ask.incarnation, ask.metadata),
+    rule.LogStartOffsets: lambda worker, ask: offsets_at(worker, ask.places, EARLIEST),
+    rule.LogEndOffsets: lambda worker, ask: offsets_at(worker, ask.places, LATEST),
+    rule.DescribeAssignment: lambda worker, ask: worker._share(),
+    rule.ListMembers: lambda worker, ask: at_once(()),  # those who are in the group have joined before they asked, all for one sink
     Note: lambda worker, ask: worker._noted(ask),
 }
 """How each question of the rule is answered here."""

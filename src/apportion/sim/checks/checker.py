@@ -133,7 +133,7 @@ class Watch:
         if code is not Code.NONE or epoch < 0:
             return
         self._answered_at.setdefault(member_id, deque(maxlen=SURELY_SAID)).append(self._mono_ms())
-        life = application.member.view().lives
+        life = application.member.view().incarnation
         before = self._told.get(member_id)
         if before is not None and before[0] == life and epoch < before[1]:
             raise LawBroken("epochs-never-back", f"{member_id} was told epoch {before[1]}, and then {epoch}.")
@@ -322,7 +322,7 @@ class Watch:
             return
         view = application.member.view()
         member_id = view.member_id
-        if life != view.lives or member_id in self._gone or view.epoch <= 0:
+        if life != view.incarnation or member_id in self._gone or view.epoch <= 0:
             return
         saved, topics = group.saved, self._topics()
         if member_id not in saved.members:

@@ -214,7 +214,7 @@ class Generations:
             if not places or not each.is_up or each.group != group.group_id:
                 continue
             view = each.member.view()
-            if life != view.lives or view.epoch < newest or view.member_id not in group.live.members:
+            if life != view.incarnation or view.epoch < newest or view.member_id not in group.live.members:
                 continue
             for place in places:
                 if place in owner:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import ClassicGroupState as Standing
-from apportion.member.membership import State
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.member.membership import MembershipState
 from apportion.sim.actors.cluster import Stage
 from apportion.sim.actors.member import Application
 from apportion.sim.kernel.clock import World
@@ -89,13 +88,13 @@ class StreamsStage(Stage):
     def is_at_rest(self) -> bool:
         """Every living thread has what its newest assignment gives it, and the group knows of nobody else."""
         group = self.classic_or_none
-        if group is None or group.live.state is not Standing.STABLE or not self.broker.is_listening:
+        if group is None or group.live.state is not ClassicGroupState.STABLE or not self.broker.is_listening:
             return False
         live = self._live()
         if sorted(group.live.members) != sorted(map(self._id, live)):
             return False
         return all(
-            each.member.view().state is State.STABLE
+            each.member.view().state is MembershipState.STABLE
             and each.member.view().epoch == group.live.generation
             and len(each.hand[1]) == len(each.member.view().owned)
             for each in live

@@ -32,7 +32,7 @@ def one_active(group: Group) -> Iterator[str]:
     runs: dict[TaskId, str] = {}
     for each in group.threads:
         view = each.member.view()
-        if view.member_id not in group.members or each.active_in != view.lives:
+        if view.member_id not in group.members or each.active_in != view.incarnation:
             continue
         for task in each.active:
             if task in runs:

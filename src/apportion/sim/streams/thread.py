@@ -9,7 +9,17 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
-from apportion.member.membership import Adopted, Ask, Known, Polled, Progress, SeenTopic, Send, Told, Unanswered
+from apportion.member.membership import (
+    Adopted,
+    MetadataFetched,
+    Polled,
+    QueryAnswered,
+    QueryCluster,
+    SendToCoordinator,
+    TaskOffsetSums,
+    TopicDescription,
+    Unanswered,
+)
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
@@ -139,7 +149,7 @@ class StreamThread(Application):
         """As every application; the member knows what its process has at this moment."""
         assert isinstance(self.member, StreamsMember)
         self.told = self._progress()
-        self.member.step(Progress(self.told, self.active_in), self.now())
+        self.member.step(TaskOffsetSums(self.told, self.active_in), self.now())
         super().tell(event)
         self.looks_on(self)
 
@@ -169,14 +179,14 @@ class StreamThread(Application):
         if not self.home.died_of:
             self.returns(self, life)
 
-    def _heard(self, send: Send, answer: Any) -> None:
+    def _heard(self, send: SendToCoordinator, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
             assert isinstance(self.member, StreamsMember)
             self.leads = answer.leader == answer.member_id
             self.spoke[answer.generation_id] = self.member.used_version
         super()._heard(send, answer)
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: SendToCoordinator) -> None:
         request = send.request
         if isinstance(request, JoinGroupRequest):
             self.said = self.told
@@ -188,11 +198,11 @@ class StreamThread(Application):
 
     def heeds(self, action: Any) -> None:
         """A question of the leader is on its way to the broker."""
-        if isinstance(action, Ask):
+        if isinstance(action, QueryCluster):
             if self._asks is not None:
                 self._asks.close()
             self._asks = Line(self, self.link, self.broker)
-            Telling(self._answer(action.request_id, action.question), self._put).goes_on(0)
+            Telling(self._answer(action.request_id, action.query), self._put).goes_on(0)
 
     def _put(self, telling: Telling, question: Any, turn: int) -> None:
         assert self._asks is not None
@@ -205,12 +215,12 @@ class StreamThread(Application):
         try:
             if isinstance(question, CreateInternalTopics):
                 seen = yield from self._make(question)
-                self.tell(Known(request_id, seen))
+                self.tell(MetadataFetched(request_id, seen))
             else:
                 assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
                 places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
                 ends = yield from offsets_at(self, places.values(), LATEST)
-                self.tell(Told(request_id, {place: ends[each] for place, each in places.items()}))
+                self.tell(QueryAnswered(request_id, {place: ends[each] for place, each in places.items()}))
         except (Refused, NoAnswer) as problem:
             self.tell(Unanswered(request_id, str(problem)))
 
@@ -236,7 +246,7 @@ class StreamThread(Application):
             yield Request(CreateTopicsRequest(topics=missing), CREATE)
             yield Pause(100)
             there = yield from topics_of(self, names)
-        return tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in there)
+        return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in there)
 
     # its work
 
@@ -254,8 +264,8 @@ class StreamThread(Application):
 
     def _poll(self) -> Story:
         view = self.member.view()
-        if view.lives != self._life:
-            self._life = view.lives
+        if view.incarnation != self._life:
+            self._life = view.incarnation
             self.takes(self._life, {})
         if view.epoch <= 0 or view.target is None:
             return
@@ -272,14 +282,14 @@ class StreamThread(Application):
         if any(each not in (before.target or ()) for each in before.owned):
             yield Pause(self.work_ms(LETS_GO_MS))
         view = self.member.view()
-        target, life = view.target, view.lives
+        target, life = view.target, view.incarnation
         if target is None or life != self._life:
             return
         unknown = tuple(dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names))
         for topic in (yield from topics_of(self, unknown)):
             self._names[topic.id] = topic.name
         now = self.member.view()
-        if (now.lives, now.target) != (life, target):
+        if (now.incarnation, now.target) != (life, target):
             return
         wanted = dict.fromkeys(
             TopicIdPartition(self._names[each.topic_id], *each) for each in target if each.topic_id in self._names
@@ -287,7 +297,7 @@ class StreamThread(Application):
         self.takes(life, {place: None for place in self.hand[1] if place in wanted})
         self.tell(Adopted(life, target))
         now = self.member.view()
-        if (now.lives, now.owned) == (life, target):
+        if (now.incarnation, now.owned) == (life, target):
             self.restoring.update(dict.fromkeys(task_of(place) for place in wanted if place not in self.hand[1]))
             self.takes(life, wanted)
 
