@@ -52,7 +52,7 @@ def gives_what_another_thread_holds(self, task):
 
 
 def moves_on_to_the_next_thread(consumers, work):
-    roles = assign_tasks_to_threads(consumers, work._replace(had={}))
+    roles = assign_tasks_to_threads(consumers, work._replace(previous={}))
     return dict(zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True))
 
 

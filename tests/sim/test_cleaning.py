@@ -1,5 +1,7 @@
 """Histories in which the logs of groups are cleaned all the time: every law holds as if they were not."""
 
+from dataclasses import replace
+
 import pytest
 
 from apportion.sim.actors import broker
