@@ -1,11 +1,11 @@
 """Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned (KIP-792).
 
-    from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky
+    from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky
 
-    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky()])
+    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[AiokafkaCooperativeSticky()])
 
 The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything back before it joins
-again, whatever the assignor, so `CooperativeSticky` lets it into a cooperative group and keeps its partitions with it, but does not
+again, whatever the assignor, so `AiokafkaCooperativeSticky` lets it into a cooperative group and keeps its partitions with it, but does not
 spare it the pause. Written for aiokafka 0.14.
 """
 
@@ -24,7 +24,7 @@ from apportion.member.assignors.serde import encode_subscription
 from apportion.member.classic.leader import GroupSubscription, decode_group_subscription
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 
-__all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
+__all__ = ["AIOKafkaConsumer", "AiokafkaCooperativeSticky", "AiokafkaSticky"]
 
 
 class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
@@ -72,13 +72,13 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             self._bound().request_rejoin()
 
 
-class Sticky(_AiokafkaAssignor):
+class AiokafkaSticky(_AiokafkaAssignor):
     """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_AiokafkaAssignor):
+class AiokafkaCooperativeSticky(_AiokafkaAssignor):
     """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one rebalance later."""
 
     kind = builtin.CooperativeSticky

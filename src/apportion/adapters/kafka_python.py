@@ -1,8 +1,8 @@
 """Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns (KIP-792).
 
-    from apportion.adapters.kafka_python import CooperativeSticky, KafkaConsumer
+    from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaConsumer
 
-    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky])
+    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[KafkaPythonCooperativeSticky])
 
 The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what the consumer owns and
 not what it once did. Written for kafka-python 3.0.
@@ -20,7 +20,7 @@ from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleCons
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
 
-__all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
+__all__ = ["KafkaConsumer", "KafkaPythonCooperativeSticky", "KafkaPythonSticky"]
 
 VERSION = 3
 
@@ -68,13 +68,13 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         self._ours.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
-class Sticky(_KafkaPythonAssignor):
+class KafkaPythonSticky(_KafkaPythonAssignor):
     """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_KafkaPythonAssignor):
+class KafkaPythonCooperativeSticky(_KafkaPythonAssignor):
     """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance later."""
 
     kind = builtin.CooperativeSticky
