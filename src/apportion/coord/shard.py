@@ -160,16 +160,16 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        ask = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
+        request = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
         kind = event.request.__class__
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
             handler = HANDLERS.get(kind) or HANDLERS_BY_GROUP[kind][self.ledger.groups.get(event.request.group_id).__class__]
-            handler(turn, ask)
+            handler(turn, request)
         except Refused as refusal:
             assert not turn.has_written, f"{kind.__name__} was refused after it had written: {refusal}"
-            turn.reply(ask.ticket, GROUP_ERROR_RESPONSES[kind](ask, refusal))
+            turn.reply(request.ticket, GROUP_ERROR_RESPONSES[kind](request, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Groups notice at their next heartbeat; offsets of topics that are gone go with them."""

@@ -87,10 +87,10 @@ class Turn:
         self._list_records()
         self._actions.append(Reply(ticket, body))
 
-    def park(self, ask: GroupRequest[Any]) -> Ticket:
+    def park(self, request: GroupRequest[Any]) -> Ticket:
         """The request waits for a later step. Its ticket is for the group to keep, and to `release` before it is spent."""
-        self._parked[ask.ticket] = ask.version
-        return ask.ticket
+        self._parked[request.ticket] = request.version
+        return request.ticket
 
     def unpark(self, ticket: Ticket | None) -> int | None:
         """The version in which the parked ticket must be answered now; None if nobody waits for it any more."""

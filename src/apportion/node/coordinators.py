@@ -76,22 +76,22 @@ class Coordinators:
         self._last_part = 0
         self._notes: list[Note] = []
 
-    def arrived(self, ask: Arrived, now: Instant) -> None:
+    def arrived(self, arrived: Arrived, now: Instant) -> None:
         """The request is with the shard of its group, or its parts are with theirs."""
-        split = SPLITS.get(type(ask.request))
+        split = SPLITS.get(type(arrived.request))
         if split is None:
-            self._step(self._place(ask.request.group_id, ask.fresh, now), ask, now)
+            self._step(self._place(arrived.request.group_id, arrived.fresh, now), arrived, now)
             return
-        if type(ask.request) is EVERY_SHARD:
-            parts = [(seat, ask.request) for seat in self._seats.values()]
+        if type(arrived.request) is EVERY_SHARD:
+            parts = [(seat, arrived.request) for seat in self._seats.values()]
         else:
-            parts = [(self._place(group_id, ask.fresh, now), part) for group_id, part in split.parts(ask.request)]
+            parts = [(self._place(group_id, arrived.fresh, now), part) for group_id, part in split.parts(arrived.request)]
         if not parts:
-            self._say(self._broker.registry.mark, PendingReply(ask.ticket, split.join([]), ask))
+            self._say(self._broker.registry.mark, PendingReply(arrived.ticket, split.join([]), arrived))
         elif len(parts) == 1:
-            self._step(parts[0][0], ask._replace(request=parts[0][1]), now)
+            self._step(parts[0][0], arrived._replace(request=parts[0][1]), now)
         else:
-            self._ask_parts(ask, parts, now)
+            self._ask_parts(arrived, parts, now)
 
     def joined(self, held: PendingReply) -> PendingReply | None:
         """Return the answer to the whole request if this is its last part; None while others are missing, or after `forget`."""
@@ -207,12 +207,12 @@ class Coordinators:
         self._perform(seat, shard.loaded(now), now)
         return seat
 
-    def _ask_parts(self, ask: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant) -> None:
+    def _ask_parts(self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant) -> None:
         tickets = [Ticket(self._last_part - number) for number in range(1, len(parts) + 1)]
         self._last_part -= len(parts)
-        self._joints |= dict.fromkeys(tickets, SplitRequest(ask, tickets))
+        self._joints |= dict.fromkeys(tickets, SplitRequest(arrived, tickets))
         for (seat, request), ticket in zip(parts, tickets, strict=True):
-            self._step(seat, Arrived(ticket, request, ask.version, ask.caller, ask.fresh), now)
+            self._step(seat, Arrived(ticket, request, arrived.version, arrived.caller, arrived.fresh), now)
 
     def _step(self, seat: HostedShard, event: Any, now: Instant) -> None:
         seat.is_whole = False

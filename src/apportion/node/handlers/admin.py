@@ -31,14 +31,14 @@ from apportion.wire.messages.delete_topics import (
 FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic or gives its id
 
 
-def create_topics(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def create_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The topics exist, each with an id of its own; with `validate_only` it is only said whether they could."""
-    request: CreateTopicsRequest = ask.request
+    request: CreateTopicsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     return Answer(
         CreateTopicsResponse(
             topics=tuple(
-                _create_topic(broker, topic, request.validate_only, ask)
+                _create_topic(broker, topic, request.validate_only, arrived)
                 if times[topic.name] == 1
                 else _create_topic_error(topic.name, duplicate_topic_error())
                 for topic in {topic.name: topic for topic in request.topics}.values()
@@ -52,12 +52,12 @@ def duplicate_topic_error() -> Refused:
     return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
 
 
-def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, ask: Arrived) -> CreatableTopicResult:
+def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, arrived: Arrived) -> CreatableTopicResult:
     registry = broker.registry
     try:
         count = _partition_count(wanted, broker.settings.node_id)
         config = {each.name: each.value for each in wanted.configs}
-        topic = registry.checked(wanted.name, count, config, new_topic_id(ask.fresh, wanted.name))
+        topic = registry.checked(wanted.name, count, config, new_topic_id(arrived.fresh, wanted.name))
     except Refused as refused:
         return _create_topic_error(wanted.name, refused)
     if not validate_only:
@@ -103,11 +103,11 @@ def new_topic_id(fresh: bytes, name: str) -> bytes:
     return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
-def delete_topics(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def delete_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The topics are gone, with their logs; a topic made again under the name is another topic."""
-    request: DeleteTopicsRequest = ask.request
+    request: DeleteTopicsRequest = arrived.request
     wanted = (
-        request.topics if ask.version >= FIRST_STATE_VERSION else tuple(DeleteTopicState(name=name) for name in request.topic_names)
+        request.topics if arrived.version >= FIRST_STATE_VERSION else tuple(DeleteTopicState(name=name) for name in request.topic_names)
     )
     times = Counter((state.name, state.topic_id) for state in wanted)
     distinct = {(state.name, state.topic_id): state for state in wanted}
@@ -142,9 +142,9 @@ def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
     return topic
 
 
-def create_partitions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def create_partitions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The topics have as many partitions as asked for; the new ones are empty."""
-    request: CreatePartitionsRequest = ask.request
+    request: CreatePartitionsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}.values()
     results = (_grow_topic(broker, topic, request.validate_only, times[topic.name] > 1) for topic in distinct)

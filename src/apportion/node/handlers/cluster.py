@@ -36,13 +36,13 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # what Kafka 
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
-def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def api_versions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke.
 
     Errors: INVALID_REQUEST, and nothing else is said, for software whose name or version is no word (KIP-511).
     """
-    request: ApiVersionsRequest = ask.request
-    if ask.version >= FIRST_SOFTWARE_VERSION and not all(
+    request: ApiVersionsRequest = arrived.request
+    if arrived.version >= FIRST_SOFTWARE_VERSION and not all(
         SOFTWARE.fullmatch(said) for said in (request.client_software_name, request.client_software_version)
     ):
         return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
@@ -52,7 +52,7 @@ def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
             supported_features=tuple(
                 SupportedFeatureKey(name=name, min_version=first, max_version=last)
                 for name, (first, last) in features
-                if ask.version >= 4 or first > 0
+                if arrived.version >= 4 or first > 0
             ),
             finalized_features_epoch=0,
             finalized_features=tuple(
@@ -62,11 +62,11 @@ def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-def metadata(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def metadata(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The broker and the topics asked for; a missing one is made first where request and settings allow it."""
-    request: MetadataRequest = ask.request
+    request: MetadataRequest = arrived.request
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
-    if request.topics is None or (ask.version == 0 and not request.topics):
+    if request.topics is None or (arrived.version == 0 and not request.topics):
         topics = tuple(_topic_metadata(broker, topic, operations) for topic in broker.registry.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
@@ -75,8 +75,8 @@ def metadata(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
         }  # or a short request has no end of an answer
         described = [
             MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
-            if ask.version < FIRST_TOPIC_ID_VERSION and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
-            else _requested_topic(broker, wanted, operations, ask.fresh if may_create else None)
+            if arrived.version < FIRST_TOPIC_ID_VERSION and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
+            else _requested_topic(broker, wanted, operations, arrived.fresh if may_create else None)
             for wanted in distinct.values()
         ]
         topics = tuple({(each.name, each.topic_id): each for each in described}.values())  # one may be named, and asked for by id
@@ -127,9 +127,9 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
     )
 
 
-def describe_cluster(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def describe_cluster(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """This broker, which is the whole cluster. Controllers (endpoint type 2) cannot be asked for: MISMATCHED_ENDPOINT_TYPE."""
-    request: DescribeClusterRequest = ask.request
+    request: DescribeClusterRequest = arrived.request
     if request.endpoint_type != BROKERS:
         code = Code.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == CONTROLLERS else Code.UNSUPPORTED_ENDPOINT_TYPE
         return Answer(DescribeClusterResponse(error_code=code, error_message="this address is a broker's"))
@@ -144,21 +144,21 @@ def describe_cluster(broker: BrokerContext, ask: Arrived, now: Instant) -> Answe
     )
 
 
-def find_coordinator(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def find_coordinator(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """Every group is coordinated here; transactions and share groups are refused in one sentence.
 
     Versions: up to 3 one key, from 4 several. A coordinator of transactions is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because
     clients retry any other code until their time is up.
     """
-    request: FindCoordinatorRequest = ask.request
+    request: FindCoordinatorRequest = arrived.request
     code, why = KEY_TYPES.get(request.key_type, (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"))
     if code is Code.NONE:
-        broker.registry.offsets_topic(ask.fresh)
+        broker.registry.offsets_topic(arrived.fresh)
     host, port = broker.address
     node_id = broker.settings.node_id
     if code is not Code.NONE:
         host, port, node_id = "", -1, -1
-    if ask.version < 4:
+    if arrived.version < 4:
         return Answer(FindCoordinatorResponse(error_code=code, error_message=why, node_id=node_id, host=host, port=port))
     return Answer(
         FindCoordinatorResponse(

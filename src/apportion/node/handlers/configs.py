@@ -20,9 +20,9 @@ UNKNOWN_TYPE = 0  # Kafka's, for a value of which nothing is said
 STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
 
 
-def describe_configs(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def describe_configs(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The settings of each resource, or of it those that are named. No value here is secret, and none has synonyms."""
-    request: DescribeConfigsRequest = ask.request
+    request: DescribeConfigsRequest = arrived.request
     return Answer(DescribeConfigsResponse(results=tuple(_described(broker, resource) for resource in request.resources)))
 
 

@@ -19,9 +19,9 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The partitions begin where they were told to, or later if they did before. Of one named twice the last word counts."""
-    request: DeleteRecordsRequest = ask.request
+    request: DeleteRecordsRequest = arrived.request
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)

@@ -23,19 +23,19 @@ from apportion.wire.messages.fetch import (
 NO_RECORDS = memoryview(b"")
 
 
-def fetch(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer | None:
+def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | None:
     """The records are answered, or the request waits for more of them.
 
     Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever given out; the rest by partition.
     """
-    request: FetchRequest = ask.request
+    request: FetchRequest = arrived.request
     if request.session_epoch > 0:
         return Answer(FetchResponse(error_code=Code.FETCH_SESSION_ID_NOT_FOUND))
-    haul = FetchResult(broker, ask)
+    haul = FetchResult(broker, arrived)
     if haul.is_enough or request.max_wait_ms <= 0:
         return Answer(haul.response)
-    broker.waits.park(ask, haul.places)
-    broker.deadlines.arm(("fetch", ask.ticket), now.mono_ms + request.max_wait_ms)
+    broker.waits.park(arrived, haul.places)
+    broker.deadlines.arm(("fetch", arrived.ticket), now.mono_ms + request.max_wait_ms)
     return None
 
 
@@ -44,10 +44,10 @@ class FetchResult:
 
     __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_enough", "places", "response")
 
-    def __init__(self, broker: BrokerContext, ask: Arrived) -> None:
-        request: FetchRequest = ask.request
+    def __init__(self, broker: BrokerContext, arrived: Arrived) -> None:
+        request: FetchRequest = arrived.request
         self._broker = broker
-        self._by_id = ask.version >= 13
+        self._by_id = arrived.version >= 13
         self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self.bytes = 0
         self.failed = False

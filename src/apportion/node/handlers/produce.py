@@ -29,13 +29,13 @@ FIRST_SERVED_VERSION = 3
 ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 
-def produce(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """Every batch that passes its checks is in its log; with acks 0 nobody is told.
 
     Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for the disk as acks -1 does.
     """
-    request: ProduceRequest = ask.request
-    intake = ProduceAppend(broker, ask, now)
+    request: ProduceRequest = arrived.request
+    intake = ProduceAppend(broker, arrived, now)
     topics = tuple(
         TopicProduceResponse(
             name=topic.name,
@@ -54,10 +54,10 @@ class ProduceAppend:
 
     __slots__ = ("_allowance", "_broker", "_now", "_request", "_version", "mark")
 
-    def __init__(self, broker: BrokerContext, ask: Arrived, now: Instant) -> None:
+    def __init__(self, broker: BrokerContext, arrived: Arrived, now: Instant) -> None:
         self._broker = broker
-        self._request: ProduceRequest = ask.request
-        self._version = ask.version
+        self._request: ProduceRequest = arrived.request
+        self._version = arrived.version
         self._now = now
         self._allowance = ValidationBudget()
         self.mark = 0
