@@ -108,7 +108,8 @@ def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
 def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> None:
     """The groups without members are forgotten with their offsets. Errors for one: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     results = tuple(
-        DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id))) for group_id in request.body.groups_names
+        DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id)))
+        for group_id in request.body.groups_names
     )
     turn.reply(request.ticket, DeleteGroupsResponse(results=results))
 

@@ -69,7 +69,8 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
     if not records.fits_in_key(request.body.group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
     wishes = [
-        TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, request.version)) for said in request.body.topics
+        TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, request.version))
+        for said in request.body.topics
     ]
     known = [place for wish in wishes for place in wish.existing_partitions()]
     fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _metadata_fits(turn, said))
@@ -80,7 +81,8 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
     for said, topic in wishes:
         answers.setdefault((said.name, said.topic_id), []).extend(
             OffsetCommitResponsePartition(
-                partition_index=partition.partition_index, error_code=int(_commit_partition(turn, request, topic, partition, denial))
+                partition_index=partition.partition_index,
+                error_code=int(_commit_partition(turn, request, topic, partition, denial)),
             )
             for partition in said.partitions
         )

@@ -64,8 +64,8 @@ PRODUCER_EXPIRY_CHECK_MS = 600_000  # how often producers that have fallen silen
 class UnitOfWork(NamedTuple):
     """A part of a step, done wholly or not at all. subject: the request that has failed if it is not done."""
 
-    subject: Arrived | None
-    do: Callable[[Any, Instant], None]
+    request: Arrived | None
+    run: Callable[[Any, Instant], None]
     argument: Any
 
 
@@ -73,29 +73,37 @@ class Node:
     """One broker on one disk. `start` comes before the first `step`, and its flush before the first request."""
 
     __slots__ = (
-        *("_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_is_cutting", "_is_telling"),
-        *("_out", "_said", "_subject", "_todo", "_told"),
+        *("_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_is_cutting", "_is_announcing"),
+        *("_out", "_replies", "_request", "_units", "_announced_topics"),
     )
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
-        writes, waits = FlushGate(), DelayedFetches()
+        flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
         catalog = MetadataLog.open(disk)
-        partitions = Partitions(disk, lambda topic: registry.rules_of(topic).layout, writes)
-        registry = TopicService(catalog, settings, writes, partitions, waits)
+        partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
+        topic_service = TopicService(catalog, settings, flush_gate, partitions, delayed_fetches)
         deadlines = Deadlines()
-        self._broker = BrokerContext(settings, address, writes, registry, partitions=partitions, waits=waits, deadlines=deadlines)
-        self._cleaner = Cleaner(self._broker.deadlines, writes)
+        self._broker = BrokerContext(
+            settings,
+            address,
+            flush_gate,
+            topic_service,
+            partitions=partitions,
+            delayed_fetches=delayed_fetches,
+            deadlines=deadlines,
+        )
+        self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
         self._expiry = RetentionCheck(self._broker)
-        self._coordinators = Coordinators(self._broker, self._say)
+        self._coordinators = Coordinators(self._broker, self._send_when_durable)
         self._failures = StepFailures()
-        self._told = catalog.topics
-        self._is_telling = False
+        self._announced_topics = catalog.topics
+        self._is_announcing = False
         self._out: list[Any] = []
-        self._todo: deque[UnitOfWork] = (
+        self._units: deque[UnitOfWork] = (
             deque()
         )  # what events have left to do; empty but while a step goes on, or after one broke off
-        self._subject: Arrived | None = None  # the request that the act under way is for
-        self._said: list[PendingReply] = []  # what the act under way has answered
+        self._request: Arrived | None = None  # the request that the act under way is for
+        self._replies: list[PendingReply] = []  # what the act under way has answered
         self._is_cutting = False  # something is being cut back to what is known to be right
 
     def start(self, now: Instant, fresh: bytes) -> list[Any]:
@@ -105,7 +113,7 @@ class Node:
         """
         broker = self._broker
         self._sweep()
-        broker.partitions.recover(broker.registry.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
+        broker.partitions.recover(broker.topic_service.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
         for partition in broker.partitions:
             if partition.log.cut_bytes:
                 self._out.append(
@@ -114,31 +122,31 @@ class Node:
                         f"{partition.topic.name}-{partition.index} lost {partition.log.cut_bytes} bytes that were half written",
                     )
                 )
-        broker.registry.recovered(fresh)
-        self._coordinators.recover(now)
-        self._look_out(now)
+        broker.topic_service.finish_recovery(fresh)
+        self._coordinators.load_all(now)
+        self._arm_periodic(now)
         self._confirm()
-        return self._settled(now)
+        return self._finish_step(now)
 
     def step(self, event: Any, now: Instant) -> list[Any]:
         """See Machine."""
-        todo = self._todo
+        todo = self._units
         if type(event) is Arrived:
-            todo.append(UnitOfWork(event, self._arrived, event))
+            todo.append(UnitOfWork(event, self._dispatch, event))
         elif type(event) is Flushed:
             self._flushed(event.mark)
         elif type(event) is FlushFailed:
             todo.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
-            todo.append(UnitOfWork(None, self._gone, event))
-            todo += (UnitOfWork(None, self._coordinators.gone, (index, event)) for index in self._coordinators.indexes())
-        self._do_all(now)
+            todo.append(UnitOfWork(None, self._drop_tickets, event))
+            todo += (UnitOfWork(None, self._coordinators.drop_tickets, (index, event)) for index in self._coordinators.indexes())
+        self._run_all(now)
         if type(event) is Tick:
-            waits = self._broker.waits
+            delayed_fetches = self._broker.delayed_fetches
             for key in self._broker.deadlines.take_due(now.mono_ms):
-                self._do(UnitOfWork(waits.asked_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
-                self._do_all(now)
-        return self._settled(now)
+                self._run(UnitOfWork(delayed_fetches.request_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
+                self._run_all(now)
+        return self._finish_step(now)
 
     def wake_at(self) -> int | None:
         """See Machine."""
@@ -147,7 +155,7 @@ class Node:
     @property
     def topics(self) -> Topics:
         """The topics as of the last step; some may not be durable yet."""
-        return self._broker.registry.topics
+        return self._broker.topic_service.topics
 
     def partitions(self) -> Iterator[Partition]:
         """The open partitions, to be looked at, never to be changed."""
@@ -167,39 +175,39 @@ class Node:
             raise error
         code = Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
         self._out += self._failures.add(error, now.mono_ms)
-        own, is_telling = self._subject, self._is_telling
-        failed = {asked.ticket: asked for asked in (own, *(held.asked for held in self._said)) if asked is not None}
-        self._broker.journal.retract(failed)
+        own, is_telling = self._request, self._is_announcing
+        failed = {asked.ticket: asked for asked in (own, *(reply.request for reply in self._replies)) if asked is not None}
+        self._broker.flush_gate.retract_replies(failed)
         self._out = [action for action in self._out if type(action) is not Reply or action.ticket not in failed]
-        if self._broker.journal.is_collecting:
+        if self._broker.flush_gate.is_collecting:
             self._flush_failed(FlushFailed(0, str(error)), now)
         else:
             failed |= {asked.ticket: asked for asked in self._undo(now)}
         for asked in failed.values():
             self._fail(asked, code if own is not None and asked.ticket == own.ticket else Code.COORDINATOR_NOT_AVAILABLE)
-        self._cleaner.broke_off(now)
-        self._coordinators.broke_off(now.mono_ms + self._failures.pause_ms)
-        self._look_out(now)
-        if self._broker.registry.topics is not self._told:
+        self._cleaner.rearm(now)
+        self._coordinators.rearm(now.mono_ms + self._failures.pause_ms)
+        self._arm_periodic(now)
+        if self._broker.topic_service.topics is not self._announced_topics:
             self._broker.deadlines.arm(TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms))
         self._broker.deadlines.arm(RETRY, now.mono_ms + (0 if is_telling else self._failures.pause_ms))
         self._confirm()
-        return self._taken()
+        return self._take_actions()
 
     def _undo(self, now: Instant) -> list[Arrived]:
         """Cut away what the act wrote, and read its shards again from their logs; return the requests that those had parked."""
         self._is_cutting = True
-        broker, savepoints = self._broker, self._broker.journal.take_savepoints()
+        broker, savepoints = self._broker, self._broker.flush_gate.take_savepoints()
         parked: list[Arrived] = []
-        if broker.registry in savepoints:
-            before = broker.registry.topics
-            broker.registry.roll_back(savepoints[broker.registry])
-            self._forget_topics([topic for topic in before if broker.registry.topics.with_id(topic.id) is None])
+        if broker.topic_service in savepoints:
+            before = broker.topic_service.topics
+            broker.topic_service.roll_back(savepoints[broker.topic_service])
+            self._forget_topics([topic for topic in before if broker.topic_service.topics.with_id(topic.id) is None])
         for partition, savepoint in savepoints.items():
-            if type(partition) is Partition and broker.registry.topics.with_id(partition.topic.id) is not None:
+            if type(partition) is Partition and broker.topic_service.topics.with_id(partition.topic.id) is not None:
                 partition.roll_back(savepoint)
-                broker.waits.changed(IdPartition(partition.topic.id, partition.index))
-        for partition in self._coordinators.broken():
+                broker.delayed_fetches.partition_changed(IdPartition(partition.topic.id, partition.index))
+        for partition in self._coordinators.unconfirmed():
             parked += self._coordinators.reload(partition, now)
         self._is_cutting = False
         return parked
@@ -213,172 +221,180 @@ class Node:
         self._stop_waiting(asked.ticket)
         self._out.append(Reply(asked.ticket, error_response(asked, code)))
 
-    def _look_out(self, now: Instant) -> None:
+    def _arm_periodic(self, now: Instant) -> None:
         """Arm the deadlines of what is done every now and then, where they are not armed."""
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
-        self._expiry.look_out(now)
+        self._expiry.arm_if_needed(now)
         if self._failures and FAILURES not in self._broker.deadlines:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
-    def _do_all(self, now: Instant) -> None:
+    def _run_all(self, now: Instant) -> None:
         """Do the acts that are left to do."""
-        while self._todo:
-            self._do(self._todo.popleft(), now)
+        while self._units:
+            self._run(self._units.popleft(), now)
 
-    def _do(self, act: UnitOfWork, now: Instant) -> None:
-        self._subject = act.subject
-        act.do(act.argument, now)
+    def _run(self, act: UnitOfWork, now: Instant) -> None:
+        self._request = act.request
+        act.run(act.argument, now)
         self._confirm()
 
     def _confirm(self) -> None:
         """Keep what was done until now, whatever comes after."""
-        self._subject, self._is_telling = None, False
-        self._said.clear()
-        self._broker.journal.release_savepoints()
+        self._request, self._is_announcing = None, False
+        self._replies.clear()
+        self._broker.flush_gate.release_savepoints()
         self._coordinators.confirm()
 
-    def _taken(self) -> list[Any]:
+    def _take_actions(self) -> list[Any]:
         """Return the actions until now."""
         out, self._out = self._out, []
         return out
 
-    def _arrived(self, event: Arrived, now: Instant) -> None:
+    def _dispatch(self, event: Arrived, now: Instant) -> None:
         handler = HANDLERS.get(type(event.request))
         if handler is None:
-            self._coordinators.arrived(event, now)
+            self._coordinators.route(event, now)
             return
         answer = handler(self._broker, event, now)
         if answer is not None:
-            self._say(max(answer.mark, self._broker.registry.mark), PendingReply(event.ticket, answer.body, event))
+            self._send_when_durable(
+                max(answer.flush_seq, self._broker.topic_service.flush_seq), PendingReply(event.ticket, answer.body, event)
+            )
 
     def _sweep(self) -> None:
         """There are no logs of topics that never came to be; they are kept once more where the catalog has lost its end."""
-        registry, partitions = self._broker.registry, self._broker.partitions
-        if not registry.cluster_id and not partitions.is_empty():
+        topic_service, partitions = self._broker.topic_service, self._broker.partitions
+        if not topic_service.cluster_id and not partitions.is_empty():
             raise Damaged("catalog.log holds nothing that can be read, but there are logs of topics that it should name")
-        if registry.cut_bytes:
-            lost = f"catalog.log lost {registry.cut_bytes} bytes that were half written; "
+        if topic_service.cut_bytes:
+            lost = f"catalog.log lost {topic_service.cut_bytes} bytes that were half written; "
             self._out.append(Note("warning", f"{lost}logs that nothing names are kept for now"))
         else:
-            partitions.sweep(registry.topics)
+            partitions.delete_unknown(topic_service.topics)
 
-    def _say(self, mark: int, held: PendingReply) -> None:
+    def _send_when_durable(self, mark: int, reply: PendingReply) -> None:
         """The answer goes out when `mark` is durable."""
-        self._said.append(held)
-        if flush_gate.may_send(mark, self._broker.journal.durable):
-            self._send(held)
+        self._replies.append(reply)
+        if flush_gate.may_send(mark, self._broker.flush_gate.durable_seq):
+            self._send(reply)
         else:
-            self._broker.journal.hold(mark, held)
+            self._broker.flush_gate.hold_reply(mark, reply)
 
-    def _send(self, held: PendingReply) -> None:
-        if held.ticket < 0:  # a part of a request over several groups
-            whole = self._coordinators.joined(held)
+    def _send(self, reply: PendingReply) -> None:
+        if reply.ticket < 0:  # a part of a request over several groups
+            whole = self._coordinators.combine_parts(reply)
             if whole is not None:
-                self._said.append(whole)
+                self._replies.append(whole)
                 self._out.append(Reply(whole.ticket, whole.body))
-                self._coordinators.forget(held.ticket)  # not before: until it is answered, it fails with any of its parts
+                self._coordinators.forget(reply.ticket)  # not before: until it is answered, it fails with any of its parts
         else:
-            self._out.append(Reply(held.ticket, held.body))
+            self._out.append(Reply(reply.ticket, reply.body))
 
-    def _settled(self, now: Instant) -> list[Any]:
+    def _finish_step(self, now: Instant) -> list[Any]:
         """The step's actions, after everybody was told what changed."""
         broker = self._broker
-        topics = broker.registry.topics
-        if topics is not self._told and TOPICS_CHANGED not in broker.deadlines:
-            self._todo += (UnitOfWork(None, self._tell, index) for index in self._coordinators.untold(topics))
-            self._do_all(now)
-            self._expiry.look_out(now)
-            self._told = topics
-        while broker.waits.ripe:
-            ticket = next(iter(broker.waits.ripe))
-            self._do(UnitOfWork(broker.waits.asked_or_none(ticket), self._look_again, ticket), now)
+        topics = broker.topic_service.topics
+        if topics is not self._announced_topics and TOPICS_CHANGED not in broker.deadlines:
+            self._units += (
+                UnitOfWork(None, self._announce_topics, index) for index in self._coordinators.with_stale_topics(topics)
+            )
+            self._run_all(now)
+            self._expiry.arm_if_needed(now)
+            self._announced_topics = topics
+        while broker.delayed_fetches.ready:
+            ticket = next(iter(broker.delayed_fetches.ready))
+            self._run(UnitOfWork(broker.delayed_fetches.request_or_none(ticket), self._retry_fetch, ticket), now)
         self._out += self._coordinators.notes()
         self._out += self._cleaner.notes() + self._expiry.notes()
-        if FLUSH not in broker.deadlines and (flush := broker.journal.flush_or_none()) is not None:
+        if FLUSH not in broker.deadlines and (flush := broker.flush_gate.flush_or_none()) is not None:
             self._out.append(flush)
-            broker.journal.told()
-        return self._taken()
+            broker.flush_gate.flush_issued()
+        return self._take_actions()
 
-    def _tell(self, index: int, now: Instant) -> None:
+    def _announce_topics(self, index: int, now: Instant) -> None:
         """Tell that shard of the topics."""
-        self._is_telling = True
-        self._coordinators.tell(index, now)
+        self._is_announcing = True
+        self._coordinators.update_topics(index, now)
 
-    def _look_again(self, ticket: Ticket, now: Instant) -> None:
+    def _retry_fetch(self, ticket: Ticket, now: Instant) -> None:
         """The fetch, whose partitions have changed, is answered if it has enough now."""
-        self._broker.waits.ripe.pop(ticket)
-        asked = self._broker.waits.asked_or_none(ticket)
-        if asked is not None and (haul := fetch.FetchResult(self._broker, asked)).is_enough:
-            self._answer_fetch(asked, haul)
+        self._broker.delayed_fetches.ready.pop(ticket)
+        asked = self._broker.delayed_fetches.request_or_none(ticket)
+        if asked is not None and (result := fetch.FetchResult(self._broker, asked)).is_complete:
+            self._answer_fetch(asked, result)
 
-    def _answer_fetch(self, asked: Arrived, haul: fetch.FetchResult) -> None:
+    def _answer_fetch(self, asked: Arrived, result: fetch.FetchResult) -> None:
         self._stop_waiting(asked.ticket)
-        self._say(self._broker.registry.mark, PendingReply(asked.ticket, haul.response, asked))
+        self._send_when_durable(self._broker.topic_service.flush_seq, PendingReply(asked.ticket, result.response, asked))
 
     def _stop_waiting(self, ticket: Ticket) -> None:
         """The fetch is parked no more, if it was."""
         self._broker.deadlines.disarm(("fetch", ticket))
-        self._broker.waits.leave(ticket)
+        self._broker.delayed_fetches.remove(ticket)
 
     def _serve(self, key: Key, now: Instant) -> None:
         """Serve the deadline, which has come."""
         broker = self._broker
         if key[0] == "shard":
             self._coordinators.tick(key[1], now)
-        elif key[0] == "fetch" and self._subject is not None:
-            self._answer_fetch(self._subject, fetch.FetchResult(broker, self._subject))
+        elif key[0] == "fetch" and self._request is not None:
+            self._answer_fetch(self._request, fetch.FetchResult(broker, self._request))
         elif key == CLEANING:
-            self._cleaner.go_on(now)
+            self._cleaner.run_step(now)
         elif key == EXPIRY:
-            self._todo += (UnitOfWork(None, self._expiry.look_at, partition) for partition in self._expiry.take_slice(now))
+            self._units += (
+                UnitOfWork(None, self._expiry.delete_expired, partition) for partition in self._expiry.next_partitions(now)
+            )
         elif key == FAILURES:
-            self._out += self._failures.counted()
-            self._look_out(now)
+            self._out += self._failures.take_counted()
+            self._arm_periodic(now)
         elif key == PRODUCERS:
             broker.deadlines.arm(key, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
             before_ms = now.wall_ms - broker.settings.producer_id_expiration_ms
             for partition in broker.partitions:
                 partition.producers.forget_before(before_ms)
 
-    def _gone(self, event: Gone, now: Instant) -> None:
+    def _drop_tickets(self, event: Gone, now: Instant) -> None:
         for ticket in event.tickets:
             self._stop_waiting(ticket)
 
     def _flushed(self, mark: int) -> None:
         """What was written will be visible, and the answers that waited for it leave after that."""
-        settled, answers = self._broker.journal.flushed(mark)
-        self._todo += (UnitOfWork(None, self._show, writer) for writer in settled)
-        self._todo.append(UnitOfWork(None, self._cleaner.flushed, mark))
-        self._todo += (UnitOfWork(held.asked, self._leave, held) for held in answers)
+        settled, answers = self._broker.flush_gate.flushed(mark)
+        self._units += (UnitOfWork(None, self._make_visible, writer) for writer in settled)
+        self._units.append(UnitOfWork(None, self._cleaner.flushed, mark))
+        self._units += (UnitOfWork(reply.request, self._release_reply, reply) for reply in answers)
 
-    def _show(self, writer: FlushedFiles, now: Instant) -> None:
+    def _make_visible(self, writer: FlushedFiles, now: Instant) -> None:
         """Make visible what was written before the flush; if that breaks off, the next one does it."""
-        self._broker.journal.begin_write(writer)
-        writer.settled()
+        self._broker.flush_gate.begin_write(writer)
+        writer.on_flushed()
         if type(writer) is Partition:
-            self._broker.waits.changed(IdPartition(writer.topic.id, writer.index))
-            self._cleaner.look_at(writer, now)
-        self._broker.journal.shown(writer)
+            self._broker.delayed_fetches.partition_changed(IdPartition(writer.topic.id, writer.index))
+            self._cleaner.consider(writer, now)
+        self._broker.flush_gate.made_visible(writer)
 
-    def _leave(self, held: PendingReply, now: Instant) -> None:
+    def _release_reply(self, reply: PendingReply, now: Instant) -> None:
         """Send the answer: what it tells of is on the disk."""
-        self._send(held)
+        self._send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
         """Nothing that was written since the last flush is there any more, and whoever waited for it is told so."""
         self._is_cutting = True
         self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
-        if self._broker.journal.is_failing:
+        if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)
         self._cleaner.flush_failed()
-        lost, answers = self._broker.journal.failed()
-        for held in answers:
-            self._send(held if held.asked is None else held._replace(body=error_response(held.asked, Code.KAFKA_STORAGE_ERROR)))
-        if self._broker.registry in lost:
-            self._forget_topics(self._broker.registry.cut_back())
+        lost, answers = self._broker.flush_gate.flush_failed()
+        for reply in answers:
+            self._send(
+                reply if reply.request is None else reply._replace(body=error_response(reply.request, Code.KAFKA_STORAGE_ERROR))
+            )
+        if self._broker.topic_service in lost:
+            self._forget_topics(self._broker.topic_service.cut_back())
         for writer in lost:
-            if type(writer) is Partition and self._broker.registry.topics.with_id(writer.topic.id) is not None:
+            if type(writer) is Partition and self._broker.topic_service.topics.with_id(writer.topic.id) is not None:
                 self._cut_back(writer, now)
         self._is_cutting = False
 
@@ -386,15 +402,15 @@ class Node:
         """Topics that never reached the disk have no logs, and groups that had theirs in one are gone."""
         for topic in never_made:
             if topic.name == OFFSETS_TOPIC:
-                self._refuse(self._coordinators.close(), Code.COORDINATOR_NOT_AVAILABLE)
-            self._broker.partitions.drop(topic)
+                self._refuse_all(self._coordinators.close(), Code.COORDINATOR_NOT_AVAILABLE)
+            self._broker.partitions.delete_logs(topic)
 
     def _cut_back(self, partition: Partition, now: Instant) -> None:
         partition.cut_back()
-        self._broker.waits.changed(IdPartition(partition.topic.id, partition.index))
+        self._broker.delayed_fetches.partition_changed(IdPartition(partition.topic.id, partition.index))
         if partition.topic.name == OFFSETS_TOPIC:
-            self._refuse(self._coordinators.reload(partition, now), Code.COORDINATOR_NOT_AVAILABLE)
+            self._refuse_all(self._coordinators.reload(partition, now), Code.COORDINATOR_NOT_AVAILABLE)
 
-    def _refuse(self, parked: list[Arrived], code: Code) -> None:
+    def _refuse_all(self, parked: list[Arrived], code: Code) -> None:
         for asked in parked:
             self._send(PendingReply(asked.ticket, error_response(asked, code), asked))

@@ -67,7 +67,7 @@ def metadata(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     request: MetadataRequest = arrived.request
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     if request.topics is None or (arrived.version == 0 and not request.topics):
-        topics = tuple(_topic_metadata(broker, topic, operations) for topic in broker.registry.topics)
+        topics = tuple(_topic_metadata(broker, topic, operations) for topic in broker.topic_service.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
         distinct = {
@@ -85,7 +85,7 @@ def metadata(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
         MetadataResponse(
             cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED,
             brokers=(MetadataResponseBroker(node_id=broker.settings.node_id, host=host, port=port),),
-            cluster_id=broker.registry.cluster_id,
+            cluster_id=broker.topic_service.cluster_id,
             controller_id=broker.settings.node_id,
             topics=topics,
         )
@@ -96,15 +96,15 @@ def _requested_topic(
     broker: BrokerContext, wanted: MetadataRequestTopic, operations: int, fresh: bytes | None
 ) -> MetadataResponseTopic:
     """The topic, made of `fresh` if it is not there; None: it may not be made."""
-    registry = broker.registry
+    topic_service = broker.topic_service
     if wanted.name is None or wanted.topic_id != NO_TOPIC_ID:
-        topic = registry.topics.with_id(wanted.topic_id)
+        topic = topic_service.topics.with_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
         return _topic_metadata(broker, topic, operations)
-    topic = registry.topics.named(wanted.name)
+    topic = topic_service.topics.named(wanted.name)
     if topic is None and fresh is not None:
-        topic = registry.created_by_asking(wanted.name, fresh)
+        topic = topic_service.auto_create_or_none(wanted.name, fresh)
     if topic is not None:
         return _topic_metadata(broker, topic, operations)
     code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
@@ -117,7 +117,7 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
         name=topic.name,
         topic_id=topic.id,
         topic_authorized_operations=operations,
-        is_internal=broker.registry.is_internal(topic.name),
+        is_internal=broker.topic_service.is_internal(topic.name),
         partitions=tuple(
             MetadataResponsePartition(
                 partition_index=index, leader_id=here[0], leader_epoch=LEADER_EPOCH, replica_nodes=here, isr_nodes=here
@@ -136,7 +136,7 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, now: Instant) -> A
     host, port = broker.address
     return Answer(
         DescribeClusterResponse(
-            cluster_id=broker.registry.cluster_id,
+            cluster_id=broker.topic_service.cluster_id,
             controller_id=broker.settings.node_id,
             brokers=(DescribeClusterBroker(broker_id=broker.settings.node_id, host=host, port=port),),
             cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED,
@@ -153,7 +153,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, now: Instant) -> A
     request: FindCoordinatorRequest = arrived.request
     code, why = KEY_TYPES.get(request.key_type, (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"))
     if code is Code.NONE:
-        broker.registry.offsets_topic(arrived.fresh)
+        broker.topic_service.ensure_offsets_topic(arrived.fresh)
     host, port = broker.address
     node_id = broker.settings.node_id
     if code is not Code.NONE:

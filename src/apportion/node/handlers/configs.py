@@ -58,9 +58,9 @@ def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Itera
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)
-        if broker.registry.topics.named(name) is None:
+        if broker.topic_service.topics.named(name) is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-        return broker.registry.configs_of(name)
+        return broker.topic_service.config_entries(name)
     if resource.resource_type == BROKER:
         if name not in ("", str(broker.settings.node_id)):
             raise Refused(Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}")

@@ -94,7 +94,7 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING):
         return NO_OFFSET
     if timestamp_ms == MAX_TIMESTAMP:
-        found = partition.youngest()
+        found = partition.max_timestamp_or_none()
     else:
         found = partition.log.offset_at_time(timestamp_ms, partition.high_watermark)
     return NO_OFFSET if found is None else (*found, LEADER_EPOCH)
