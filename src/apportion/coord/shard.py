@@ -25,7 +25,7 @@ from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.refusals import GROUP_ERROR_RESPONSES
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Action, GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key

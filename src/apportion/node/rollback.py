@@ -16,7 +16,7 @@ from apportion.node.broker import BrokerContext
 from apportion.node.coordinators import Coordinators
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
-from apportion.node.refusals import error_response
+from apportion.node.error_responses import error_response
 from apportion.node.topics import OFFSETS_TOPIC
 from apportion.topics import IdPartition, Topic
 

@@ -6,7 +6,7 @@ Versions: 0-9. 1 brings a rebalance timeout, 4 joining in two steps (first an id
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.answers import fail_pending_join, fail_pending_requests, join_error, join_response, members_for_leader
+from apportion.coord.classic.responses import fail_pending_join, fail_pending_requests, join_error, join_response, members_for_leader
 from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState, Protocols
 from apportion.coord.classic.timers import remove_pending_member

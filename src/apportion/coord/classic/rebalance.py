@@ -4,7 +4,7 @@
 before its first generation (`group.initial.rebalance.delay.ms`), again each time somebody came, up to the rebalance timeout.
 """
 
-from apportion.coord.classic.answers import complete_pending_join, fail_pending_sync, members_for_leader
+from apportion.coord.classic.responses import complete_pending_join, fail_pending_sync, members_for_leader
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key

@@ -1,7 +1,7 @@
 """How members of a classic group go without saying so, and how a group begins again after its log was read."""
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.answers import fail_pending_requests
+from apportion.coord.classic.responses import fail_pending_requests
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key

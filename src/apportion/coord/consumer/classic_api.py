@@ -13,7 +13,7 @@ from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat_api import new_member_id
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.spine import bump_epoch_if_changed, heartbeat, subscribed_units
+from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import fits_in_key

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
-from apportion.coord.consumer.spine import HeartbeatResult, heartbeat, leave
+from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused

@@ -19,7 +19,7 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import CoordinatorRecord
-from apportion.coord.refusals import RefusedWithoutMemberId
+from apportion.coord.error_responses import RefusedWithoutMemberId
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.classic.answers import join_error
+from apportion.coord.classic.responses import join_error
 from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_describe import (
