@@ -23,9 +23,9 @@ from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Action, GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key
@@ -78,12 +78,12 @@ APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
     groups.OffsetCommitKey: replay.apply_offset_commit,
     groups.GroupMetadataKey: replay.apply_classic_group,
     groups.ConsumerGroupMetadataKey: replay.apply_group_epoch,
-    groups.ConsumerGroupPartitionMetadataKey: replay.apply_nothing,  # Kafka 4.0's; a hash took its place
+    groups.ConsumerGroupPartitionMetadataKey: replay.ignore_record,  # Kafka 4.0's; a hash took its place
     groups.ConsumerGroupMemberMetadataKey: replay.apply_member_metadata,
     groups.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
     groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target_assignment,
     groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current_assignment,
-    groups.ConsumerGroupRegularExpressionKey: replay.apply_nothing,  # expressions are not resolved yet
+    groups.ConsumerGroupRegularExpressionKey: replay.ignore_record,  # expressions are not resolved yet
 }
 
 ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {

@@ -43,12 +43,12 @@ from apportion.node.broker import Address, BrokerContext, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
-from apportion.node.retention import EXPIRY, RetentionCheck
+from apportion.node.error_responses import error_response
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers import admin, cluster, configs, delete_records, fetch, offsets, produce, producer_ids
 from apportion.node.partitions import Partition, Partitions
-from apportion.node.error_responses import error_response
+from apportion.node.retention import EXPIRY, RetentionCheck
 from apportion.node.rollback import Rollback
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TopicService

@@ -14,9 +14,9 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import BrokerContext
 from apportion.node.coordinators import Coordinators
+from apportion.node.error_responses import error_response
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
-from apportion.node.error_responses import error_response
 from apportion.node.topics import OFFSETS_TOPIC
 from apportion.topics import IdPartition, Topic
 

@@ -6,10 +6,16 @@ Versions: 0-9. 1 brings a rebalance timeout, 4 joining in two steps (first an id
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.responses import fail_pending_join, fail_pending_requests, join_error, join_response, members_for_leader
 from apportion.coord.classic.checks import check_group_id
+from apportion.coord.classic.membership import remove_member, remove_pending_member
+from apportion.coord.classic.responses import (
+    fail_pending_join,
+    fail_pending_requests,
+    join_error,
+    join_response,
+    members_for_leader,
+)
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState, Protocols
-from apportion.coord.classic.timers import remove_pending_member
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest, Turn
@@ -112,7 +118,7 @@ def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGro
     """The group is full; a member that comes too late for the next generation is none any more, and a new id is void."""
     member = group.live.members.get(request.body.member_id)
     if member is not None:
-        rebalance.dismiss(turn, group, member)
+        remove_member(turn, group, member)
     remove_pending_member(turn, group, request.body.member_id)
     rebalance.complete_join_if_all_joined(turn, group)
     turn.reply(request.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", request.version))

@@ -2,8 +2,8 @@
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
+from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
-from apportion.coord.classic.timers import remove_member, remove_pending_member
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse

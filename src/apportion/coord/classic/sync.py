@@ -1,9 +1,9 @@
 """The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
 
-from apportion.coord.classic.responses import complete_pending_sync, fail_pending_sync, sync_response
 from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
 from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
+from apportion.coord.classic.responses import complete_pending_sync, fail_pending_sync, sync_response
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused

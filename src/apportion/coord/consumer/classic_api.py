@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
+from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.heartbeat_api import new_member_id
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import fits_in_key
@@ -48,7 +48,7 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     UNKNOWN_SERVER_ERROR for a subscription that cannot be read.
     """
     body = request.body
-    group = _group(turn, body.group_id)
+    group = turn.ledger.consumer_group(body.group_id)
     check_join(turn, group, body)
     if not body.member_id and body.group_instance_id is None and request.version >= 4:
         refused = JoinGroupResponse(
@@ -212,7 +212,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 they stand at the top.
     """
     body = request.body
-    group = _group(turn, body.group_id)
+    group = turn.ledger.consumer_group(body.group_id)
     named = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
@@ -238,15 +238,9 @@ def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list
     return LeaveGroupResponse(members=tuple(answers))
 
 
-def _group(turn: Turn, group_id: str) -> ConsumerGroup:
-    group = turn.ledger.consumer_group_or_none(group_id)
-    assert group is not None, f"{group_id} is no consumer group"
-    return group
-
-
 def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ClassicCaller:
     """The classic member that speaks of its own generation. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
-    group = _group(turn, group_id)
+    group = turn.ledger.consumer_group(group_id)
     member = _checked_member(group, member_id, instance_id)
     classic = member.metadata.classic_member_metadata
     if classic is None:

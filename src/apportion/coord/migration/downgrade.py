@@ -17,9 +17,9 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
+from apportion.coord.error_responses import RefusedWithoutMemberId
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import CoordinatorRecord
-from apportion.coord.error_responses import RefusedWithoutMemberId
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics
@@ -41,7 +41,7 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
     Errors: those of `join.join` and of `consumer_classic.join`; if there are members, the answer names none.
     """
     join.check_request(request, turn.settings)
-    group = turn.ledger.incremental(request.body.group_id)
+    group = turn.ledger.consumer_group(request.body.group_id)
     if group.is_empty():
         join.check_first_join(request)
         turn.emit_all(group.tombstones())

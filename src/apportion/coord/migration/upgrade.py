@@ -182,7 +182,7 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> Non
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
     turn.emit_all(records.member_metadata(group_id, heir.member.member_id, member_metadata(heir)) for heir in heirs)
-    new = turn.ledger.incremental(group_id)
+    new = turn.ledger.consumer_group(group_id)
     turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
     for heir in heirs:
         target = [(part.topic_id, part.partitions) for part in heir.assigned]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.batch_validation import RecordError, RecordsRefused, ValidationBudget, validate_batch
+from apportion.node.broker import Answer, BrokerContext, Handler
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
