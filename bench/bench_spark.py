@@ -11,8 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.batch import encode_batch
 from demo.flights import flights, message
@@ -23,7 +24,7 @@ ROWS_A_BATCH = 1_000_000
 BATCHES = 4
 
 
-def run():
+def run() -> list[dict[str, Any]]:
     """The rows spark_noop_mrows_s and spark_delta_mrows_s."""
     with tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory, EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
@@ -46,7 +47,7 @@ def run():
 
 def _fill(cluster, name, batches, count):
     """`count` batches are in the topic, spread over its partitions."""
-    places = places_of(cluster.create_topic(name, PARTITIONS))
+    places = partitions_of(cluster.create_topic(name, PARTITIONS))
     for number in range(count):
         cluster.produce(places[number % PARTITIONS], batches[number % len(batches)])
 

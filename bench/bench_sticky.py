@@ -16,7 +16,7 @@ from apportion.assign.claims import OwnershipClaims
 from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.member.assignors.builtin import Assignor, CooperativeSticky, Given, Sticky, Subscription, TopicShape
-from apportion.member.assignors.serde import given_blob, subscription_blob, subscription_of
+from apportion.member.assignors.serde import decode_subscription, encode_assignment, encode_subscription
 
 MEMBERS, TOPICS, PARTITIONS = 1_000, 100, 100_000
 EACH = PARTITIONS // TOPICS
@@ -62,7 +62,7 @@ class Group:
                 assignor.on_assignment(given, self.generations[member])
             names = tuple(f"topic-{topic:03}" for topic in topics)
             kept = given.partitions if kind is CooperativeSticky else ()
-            said[f"member-{member:04}"] = subscription_blob(
+            said[f"member-{member:04}"] = encode_subscription(
                 Subscription(names, assignor.user_data(names), kept, self.generations[member])
             )
         return said
@@ -79,8 +79,8 @@ def given_to(partitions: Vector) -> Given:
 def led(assignor: Assignor, blobs: dict[str, bytes]) -> dict[str, bytes]:
     """What a leader answers to these subscriptions."""
     cluster = {f"topic-{topic:03}": TopicShape(EACH) for topic in range(TOPICS)}
-    given = assignor.assign(cluster, {member: subscription_of(blob) for member, blob in blobs.items()})
-    return {member: given_blob(each) for member, each in given.items()}
+    given = assignor.assign(cluster, {member: decode_subscription(blob) for member, blob in blobs.items()})
+    return {member: encode_assignment(each) for member, each in given.items()}
 
 
 def run() -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psutil
 
-from apportion.client.cluster import LATEST, Cluster, places_of
+from apportion.client.cluster import LATEST, Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.topics import Topic
@@ -54,7 +54,7 @@ class Observer(threading.Thread):
     def __init__(self, bootstrap: str, group: str, topic: Topic, began_s: float) -> None:
         super().__init__(name="observer", daemon=True)
         self._cluster = Cluster(bootstrap, client_id="observer", timeout_ms=PATIENCE_MS)
-        self._group, self._topic, self._places, self._began_s = group, topic, places_of(topic), began_s
+        self._group, self._topic, self._places, self._began_s = group, topic, partitions_of(topic), began_s
         self._holders: dict[int, Holder] = {}
         self._ended = threading.Event()
         self.samples: list[Sample] = [Sample(0, {}, frozenset(), True, {}, {})]

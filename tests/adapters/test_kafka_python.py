@@ -8,9 +8,9 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from apportion.adapters.kafka_python import CooperativeSticky, Sticky
+from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaPythonSticky
 from apportion.member.assignors.interface import TopicParts
-from apportion.member.assignors.serde import subscription_of
+from apportion.member.assignors.serde import decode_subscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved
 
@@ -67,24 +67,24 @@ def after_the_return_of_a_stale_member(kind):
 
 
 def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
-    assert moved(*after_the_return_of_a_stale_member(CooperativeSticky)) == 1
+    assert moved(*after_the_return_of_a_stale_member(KafkaPythonCooperativeSticky)) == 1
 
 
 def test_a_sticky_member_keeps_what_it_can_and_an_old_claim_counts_for_nothing():
-    assert moved(*after_the_return_of_a_stale_member(Sticky)) == 1
+    assert moved(*after_the_return_of_a_stale_member(KafkaPythonSticky)) == 1
 
 
 def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_place():
-    group = Group(Sticky)
+    group = Group(KafkaPythonSticky)
     group.round("a", "b")
     shares = group.round("a", "b")
     assignor, coordinator = group.member("a")
     assert assignor.supported_protocols() == [RebalanceProtocol.EAGER]
-    told = decode_sticky(subscription_of(assignor.metadata([TOPIC]).encode()).user_data)
+    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
     had = [(part.topic, tuple(part.partitions)) for part in told.topic_partitions]
     assert (had, told.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
     coordinator.generation = -1
-    told = decode_sticky(subscription_of(assignor.metadata([TOPIC]).encode()).user_data)
+    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
     assert (told.topic_partitions, told.generation) == ((), -1)
 
 
@@ -93,29 +93,29 @@ def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_o
 
 
 def test_the_subscription_says_what_is_owned_and_since_when():
-    group = Group(CooperativeSticky)
+    group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
-    said = subscription_of(group.member("a")[0].metadata([TOPIC]).encode())
+    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
 
 
 def test_the_clients_own_assignor_does_not_say_since_when():
     group = Group(CooperativeStickyAssignor)
     group.round("a")
-    said = subscription_of(group.member("a")[0].metadata([TOPIC]).encode())
+    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
 
 
 def test_a_member_that_lost_its_place_claims_nothing():
-    group = Group(CooperativeSticky)
+    group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
-    said = subscription_of(assignor.metadata([TOPIC]).encode())
+    said = decode_subscription(assignor.metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((), -1)
 
 
-@pytest.mark.parametrize("kind", [Sticky, CooperativeSticky])
+@pytest.mark.parametrize("kind", [KafkaPythonSticky, KafkaPythonCooperativeSticky])
 def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
     with pytest.raises(RuntimeError, match=r"use the KafkaConsumer of apportion\.adapters\.kafka_python"):
         kind().metadata([TOPIC])

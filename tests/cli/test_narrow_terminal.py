@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -60,7 +60,7 @@ def test_partitions_that_follow_each_other_are_a_range(bootstrap):
 
 def test_a_member_without_partitions_and_a_group_without_members_are_told_in_words(bootstrap):
     cluster = Cluster(bootstrap)
-    place = places_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
+    place = partitions_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
     cluster.commit("offsets-alone", {place: 0})
     cluster.call(
         ConsumerGroupHeartbeatRequest(

@@ -9,14 +9,14 @@ from uuid import uuid4
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.offsets import Membership
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
@@ -106,7 +106,7 @@ def follow(*sessions):
     for session in sessions:
         view = session.status()
         if view.target is not None and view.target != view.owned:
-            session.adopt(view.lives, view.target)
+            session.adopt(view.incarnation, view.target)
 
 
 def settle(sessions, *sizes, epochs=None):
@@ -115,7 +115,7 @@ def settle(sessions, *sizes, epochs=None):
     while time.monotonic() < deadline:
         follow(*sessions)
         views = [session.status() for session in sessions]
-        stable = all(view.state is State.STABLE and view.target == view.owned for view in views)
+        stable = all(view.state is MembershipState.STABLE and view.target == view.owned for view in views)
         if stable and sorted(len(view.owned) for view in views) == sorted(sizes) and len({view.epoch for view in views}) == 1:
             held = [partition for view in views for partition in view.owned]
             assert len(held) == len(set(held)), "two own the same"
@@ -162,13 +162,13 @@ def test_a_group_that_all_can_only_do_eagerly_takes_the_assignor_that_all_have(m
 def test_a_member_without_an_assignor_in_common_is_refused(members):
     settle([members("range")], 4)
     stranger = members("sticky")
-    view = stranger.wait(lambda view: view.state is State.FATAL, 30_000)
+    view = stranger.wait(lambda view: view.state is MembershipState.FATAL, 30_000)
     assert view.error.startswith("INCONSISTENT_GROUP_PROTOCOL: ")
 
 
 def test_a_session_that_the_broker_does_not_allow_is_refused(members):
     session = members("range", session_timeout_ms=10)
-    assert session.wait(lambda view: view.state is State.FATAL, 30_000).error.startswith("INVALID_SESSION_TIMEOUT: ")
+    assert session.wait(lambda view: view.state is MembershipState.FATAL, 30_000).error.startswith("INVALID_SESSION_TIMEOUT: ")
 
 
 def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
@@ -177,7 +177,7 @@ def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
     old = first.status()
     second = members("range")
     settle([first, second], 2, 2)
-    place = places_of(topic)[0]
+    place = partitions_of(topic)[0]
     with pytest.raises(Refused) as refusal:
         cluster.commit(group, {place: 1}, Membership(old.member_id, old.epoch), patience_ms=2_000)
     assert refusal.value.code is Code.ILLEGAL_GENERATION
@@ -188,7 +188,7 @@ def test_an_old_generation_can_commit_nothing(members, cluster, topic, group):
 def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(members, topic):
     first = members("cooperative-sticky")
     settle([first], 4)
-    place, crowd = places_of(topic)[0], [first]
+    place, crowd = partitions_of(topic)[0], [first]
     for number in range(3):
         crowd.append(members("cooperative-sticky"))
         first.commit({place: number})
@@ -219,7 +219,7 @@ def test_a_static_member_that_is_replaced_is_fenced(members):
     settle([first], 4)
     second = members("range", instance_id="me")
     settle([second], 4)
-    view = first.wait(lambda view: view.state is State.FATAL, 30_000)
+    view = first.wait(lambda view: view.state is MembershipState.FATAL, 30_000)
     assert (view.owned, view.error.split(":")[0]) == ((), "FENCED_INSTANCE_ID")
 
 
@@ -240,8 +240,8 @@ def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(memb
     first.cluster.call = lambda *_, **__: (_ for _ in ()).throw(Refused(Code.COORDINATOR_NOT_AVAILABLE, "cut"))
     settle([second], 4)
     del first.cluster.call
-    told = first.status().lives
-    first.wait(lambda view: view.lives > told, 30_000)
+    told = first.status().incarnation
+    first.wait(lambda view: view.incarnation > told, 30_000)
     settle([first, second], 2, 2)
 
 
@@ -260,7 +260,7 @@ def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_name
     second = members(Greedy())
     assert first.wait(lambda view: view.target == (), 30_000).owned != ()
     follow(first)
-    view = first.wait(lambda view: view.state is State.FATAL, 30_000)
+    view = first.wait(lambda view: view.state is MembershipState.FATAL, 30_000)
     assert view.error.startswith("INVALID_REQUEST: the assignor gives partition 0 of 'topic-")
     assert second.status().member_id in view.error
     first.leave()
@@ -276,7 +276,7 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members):
 
 
 def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(bootstrap, options, cluster, topic, group):
-    for place in places_of(topic):
+    for place in partitions_of(topic):
         cluster.produce(place, encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1))
     seen = []
     for until in (25, 40):

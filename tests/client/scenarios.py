@@ -11,11 +11,11 @@ from uuid import uuid4
 import pytest
 
 import apportion
-from apportion.client.cluster import EARLIEST, LATEST, Cluster, places_of
+from apportion.client.cluster import EARLIEST, LATEST, Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from apportion.topics import TopicPartition
 from apportion.wire.batch import decode_batch, encode_batch
 
@@ -94,12 +94,13 @@ def settled(session, partitions):
         )
         if done(view, partitions):
             return view
-        assert view.target is not None and view.target != view.owned, view
-        session.adopt(view.lives, view.target)
+        assert view.target is not None, view
+        assert view.target != view.owned, view
+        session.adopt(view.incarnation, view.target)
 
 
 def done(view, partitions):
-    return view.state is State.STABLE and view.target == view.owned and len(view.owned) == partitions
+    return view.state is MembershipState.STABLE and view.target == view.owned and len(view.owned) == partitions
 
 
 def follow(*sessions):
@@ -107,7 +108,7 @@ def follow(*sessions):
     for session in sessions:
         view = session.status()
         if view.target is not None and view.target != view.owned:
-            session.adopt(view.lives, view.target)
+            session.adopt(view.incarnation, view.target)
 
 
 def settle_together(*sessions, partitions):
@@ -122,7 +123,7 @@ def settle_together(*sessions, partitions):
 
 def fill(cluster, topic, each):
     """Every partition holds `each` records more."""
-    for place in places_of(topic):
+    for place in partitions_of(topic):
         records = [(b"key", b"%s %d" % (str(place).encode(), next(numbers)), ()) for _ in range(each)]
         cluster.produce(place, encode_batch(records, timestamp_ms=1_000, compression=3))
 
@@ -130,9 +131,9 @@ def fill(cluster, topic, each):
 def test_a_member_joins_and_owns_everything_only_after_it_adopted(sessions, topic):
     session = sessions()
     view = session.wait(lambda view: bool(view.target), PATIENT_MS)
-    assert (view.state, view.owned, view.lives) == (State.RECONCILING, (), 1)
-    assert session.places(view.target) == places_of(topic)
-    session.adopt(view.lives, view.target)
+    assert (view.state, view.owned, view.incarnation) == (MembershipState.RECONCILING, (), 1)
+    assert session.places(view.target) == partitions_of(topic)
+    session.adopt(view.incarnation, view.target)
     assert session.status().owned == view.target
     assert [event.what for event in session.history() if event.added] == ["offered", "adopted"]
 
@@ -142,7 +143,8 @@ def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions, keep
     before = settled(first, 4)
     second = sessions()
     view = first.wait(lambda view: view.target != view.owned, PATIENT_MS)
-    assert len(view.target) == (2 if keeps else 0) and set(view.target) < set(before.owned)
+    assert len(view.target) == (2 if keeps else 0)
+    assert set(view.target) < set(before.owned)
     assert not keeps or len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
     settle_together(first, second, partitions=2)
     held = [*first.status().owned, *second.status().owned]
@@ -160,7 +162,7 @@ def test_a_member_that_leaves_gives_its_partitions_back(sessions):
 def test_offsets_are_committed_and_read_as_a_member(sessions, cluster, topic, group):
     session = sessions()
     settled(session, 4)
-    places = places_of(topic)
+    places = partitions_of(topic)
     assert session.committed(places) == dict.fromkeys(places)
     session.commit({places[0]: 5, places[2]: 7})
     assert session.committed(places) == {places[0]: 5, places[1]: None, places[2]: 7, places[3]: None}
@@ -173,7 +175,7 @@ def test_offsets_are_committed_and_read_as_a_member(sessions, cluster, topic, gr
 def test_a_commit_by_nobody_is_refused_while_the_group_has_members(sessions, cluster, topic, group):
     settled(sessions(), 4)
     with pytest.raises(Refused) as refusal:
-        cluster.commit(group, {places_of(topic)[0]: 1})
+        cluster.commit(group, {partitions_of(topic)[0]: 1})
     assert refusal.value.code is Code.UNKNOWN_MEMBER_ID
 
 
@@ -192,7 +194,7 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(sessions, topi
     with pytest.raises(Refused) as refusal:
         zombie.commit({place: 4})
     assert refusal.value.code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH, Code.STALE_MEMBER_EPOCH)
-    assert zombie.wait(lambda view: view.lives > told.lives, PATIENT_MS).owned == ()
+    assert zombie.wait(lambda view: view.incarnation > told.incarnation, PATIENT_MS).owned == ()
     assert [event.revoked for event in zombie.history() if event.what == "lost"] == [told.owned]
     settle_together(zombie, heir, partitions=2)
     assert heir.cluster.committed(heir.settings.group_id, [place]) == {place: 8}
@@ -206,7 +208,7 @@ def test_a_short_cut_of_the_network_costs_nothing(sessions):
     session.cluster.out = False
     heard = before.last_accepted_ms
     after = session.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
-    assert (after.lives, after.owned, after.state) == (1, before.owned, State.STABLE)
+    assert (after.incarnation, after.owned, after.state) == (1, before.owned, MembershipState.STABLE)
 
 
 def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(sessions):
@@ -234,18 +236,18 @@ def test_a_static_member_whose_host_was_lost_waits_for_its_own_place(sessions):
 def test_logs_are_read_in_ranges_of_whole_batches(cluster, topic):
     for _ in range(3):
         fill(cluster, topic, each=10)
-    place = places_of(topic)[1]
+    place = partitions_of(topic)[1]
     offsets = [record.offset for batch in cluster.fetch_range(place, 12, 25) for record in decode_batch(batch)]
     assert offsets == list(range(10, 30))
     assert list(cluster.fetch_range(place, 20, 20)) == []
-    assert cluster.list_offsets(places_of(topic), EARLIEST) == dict.fromkeys(places_of(topic), 0)
-    assert cluster.list_offsets(places_of(topic), LATEST) == dict.fromkeys(places_of(topic), 30)
+    assert cluster.list_offsets(partitions_of(topic), EARLIEST) == dict.fromkeys(partitions_of(topic), 0)
+    assert cluster.list_offsets(partitions_of(topic), LATEST) == dict.fromkeys(partitions_of(topic), 30)
     assert cluster.list_offsets([place], 1_001) == {place: -1}
 
 
 def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster, topic):
     fill(cluster, topic, each=10)
-    place = places_of(topic)[0]
+    place = partitions_of(topic)[0]
     with pytest.raises(Refused, match=r"offset 40 of \[40, 50\) is not there; the log holds \[0, 10\)"):
         list(cluster.fetch_range(place, 40, 50))
     with pytest.raises(Refused, match=r"nothing came at offset 10 of \[5, 20\)"):
@@ -253,7 +255,7 @@ def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(cluster,
 
 
 def test_a_topic_made_again_under_its_name_is_another_one(cluster, topic):
-    place = places_of(topic)[0]
+    place = partitions_of(topic)[0]
     cluster.delete_topic(topic.name)
     with pytest.raises(Refused) as refusal:
         cluster.leader(place, fresh=True)
@@ -274,7 +276,7 @@ def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, 
     settled(session, 4)
     assert cluster.grow_topic(topic.name, 6).partitions == 6
     view = settled(session, 6)
-    assert session.places(view.owned) == places_of(topic._replace(partitions=6))
+    assert session.places(view.owned) == partitions_of(topic._replace(partitions=6))
 
 
 def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstrap, options, cluster, topic, group):
@@ -345,9 +347,9 @@ def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time
     with apportion.Consumer(bootstrap, group, topics=[topic.name], on_lost=pytest.fail, **patient) as consumer:
         while len(consumer.assignment) < 4:
             consumer.poll(100)
-        life = consumer.session.status().lives
+        life = consumer.session.status().incarnation
         assert consumer.poll(2_500) == []
-        assert (consumer.session.status().lives, len(consumer.session.status().owned)) == (life, 4)
+        assert (consumer.session.status().incarnation, len(consumer.session.status().owned)) == (life, 4)
 
 
 def test_a_poll_without_time_still_gets_what_is_there(bootstrap, options, cluster, topic, group):
@@ -371,7 +373,7 @@ def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(bootst
         seen = 0
         while seen < 12:
             seen += len(consumer.poll(5_000))
-    assert cluster.committed(group, places_of(topic)) == dict.fromkeys(places_of(topic), 3)
+    assert cluster.committed(group, partitions_of(topic)) == dict.fromkeys(partitions_of(topic), 3)
 
 
 def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(bootstrap, options, topic, group):

@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 
 import apportion
-from apportion.client.classic_groups import described
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.classic_groups import describe_classic_group
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.streams.metadata.codec import decode_subscription
@@ -98,7 +98,7 @@ def test_instances_share_tasks_and_take_over_from_one_that_leaves(instance):
 def test_records_come_with_the_task_that_they_are_for(instance, cluster, lines):
     first = instance()
     until(lambda: shared(first), first)
-    for place in places_of(lines):
+    for place in partitions_of(lines):
         cluster.produce(place, encode_batch([(b"k", b"%d" % place.partition, ())], timestamp_ms=1))
     got = {}
 
@@ -119,7 +119,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap, application
 
 def said(cluster, application):
     """What every instance said of tasks when it joined the present generation, by its endpoint; None unless the group is stable."""
-    group = described(cluster, application)
+    group = describe_classic_group(cluster, application)
     if group is None or group.group_state != "Stable":
         return None
     blobs = (decode(ConsumerProtocolSubscription, each.member_metadata)[1].user_data for each in group.members)
@@ -168,7 +168,7 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(instance, cluste
     first = instance(acceptable_recovery_lag=10)
     until(lambda: shared(first), first)
     (changelog,) = cluster.topics([f"{application}-counts-changelog"], fresh=True)
-    for place in places_of(changelog):
+    for place in partitions_of(changelog):
         cluster.produce(place, encode_batch([(b"k", b"v", ())] * 100, timestamp_ms=1))
     second = instance(acceptable_recovery_lag=10)
     until(lambda: len(second.tasks.standby) == 2 and len(second.tasks.active) == 4, first, second)
@@ -185,7 +185,7 @@ def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(instance, clu
     until(lambda: shared(first), first)
     gone = LeaveGroupRequest(group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),))
     assert cluster.call(gone, coordinator=application).error_code == Code.NONE
-    first.session.wait(lambda view: view.lives == 2 and bool(view.target), PATIENT_S * 1_000)
+    first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
     assert story == [8]
     until(lambda: len(story) == 4, first)
     assert story == [8, "lost", 0, 8]
@@ -199,7 +199,7 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
         if len(tries) == 1:
             raise Disconnected("the changelog cannot be read now")
 
-    for place in places_of(lines):
+    for place in partitions_of(lines):
         cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     first = instance(on_tasks=take_over)
     with pytest.raises(Disconnected):
@@ -238,7 +238,7 @@ def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(instance, cluster, 
     until(lambda: shared(first), first)
     gone = LeaveGroupRequest(group_id=application, members=(MemberIdentity(member_id=first.session.status().member_id),))
     assert cluster.call(gone, coordinator=application).error_code == Code.NONE
-    first.session.wait(lambda view: view.lives == 2 and bool(view.target), PATIENT_S * 1_000)
+    first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
     with pytest.raises(Disconnected):
         until(lambda: False, first)
     assert story == [8, 0]
@@ -263,7 +263,7 @@ def test_one_instance_shuts_all_down_in_order(instance, cluster, application, li
 
     first, second = start("first"), start("second")
     until(lambda: shared(first, second), first, second)
-    for place in places_of(lines):
+    for place in partitions_of(lines):
         cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     read = []
     while len(read) < 4:
@@ -282,7 +282,7 @@ def test_one_instance_shuts_all_down_in_order(instance, cluster, application, li
     until(both_ended)
     assert {why for _, why in ended} == {"an instance has asked all to shut down"}
     assert [(share.active, share.standby) for share in left.values()] == [({}, {})] * 2
-    assert set(cluster.committed(application, places_of(lines)).values()) == {1}
+    assert set(cluster.committed(application, partitions_of(lines)).values()) == {1}
 
 
 def test_endpoints_tell_where_partitions_are(instance):

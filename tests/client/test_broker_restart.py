@@ -6,7 +6,7 @@ import socket
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.server.embedded import EmbeddedBroker
@@ -40,18 +40,18 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
     session = Session(cluster, "g", ["t"])
     session.start()
     offered = session.wait(lambda view: bool(view.target), 20_000)
-    session.adopt(offered.lives, offered.target)
-    session.commit({places_of(topic)[0]: 5})
+    session.adopt(offered.incarnation, offered.target)
+    session.commit({partitions_of(topic)[0]: 5})
     before = session.status()
     broker.close()
     with pytest.raises(Disconnected):
-        cluster.list_offsets(places_of(topic), -1, patience_ms=300)
+        cluster.list_offsets(partitions_of(topic), -1, patience_ms=300)
     broker = start()
     heard = before.last_accepted_ms
     after = session.wait(lambda view: view.last_accepted_ms > heard + 1_000, 20_000)
-    assert (after.lives, after.epoch, after.owned) == (1, before.epoch, before.owned)
-    session.commit({places_of(topic)[1]: 6})
-    assert session.committed(places_of(topic)) == dict(zip(places_of(topic), [5, 6, None], strict=True))
+    assert (after.incarnation, after.epoch, after.owned) == (1, before.epoch, before.owned)
+    session.commit({partitions_of(topic)[1]: 6})
+    assert session.committed(partitions_of(topic)) == dict(zip(partitions_of(topic), [5, 6, None], strict=True))
     assert session.leave()
     cluster.close()
 
@@ -59,7 +59,7 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(start):
 def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_again(start, caplog):
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
-    place = places_of(cluster.create_topic("t", 1))[0]
+    place = partitions_of(cluster.create_topic("t", 1))[0]
     cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
 
     def told():
@@ -85,7 +85,7 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
 def test_a_consumer_reads_on_over_a_restart_of_its_broker(start):
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
-    place = places_of(cluster.create_topic("t", 1))[0]
+    place = partitions_of(cluster.create_topic("t", 1))[0]
     cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
     with apportion.Consumer(broker.bootstrap, "g", topics=["t"], auto_offset_reset="earliest") as consumer:
         records = consumer.poll(20_000)

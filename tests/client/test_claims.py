@@ -2,10 +2,10 @@
 
 import pytest
 
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.consumer import Consumer
 from apportion.client.session import Session
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import TopicPartition
@@ -28,7 +28,7 @@ def meeting(cluster):
     open_ones = []
 
     def make(name):
-        (place,) = places_of(cluster.create_topic(name, 1))
+        (place,) = partitions_of(cluster.create_topic(name, 1))
         consumer = Consumer(cluster.broker, name, topics=name)
         open_ones.append(consumer.close)
         while not consumer.assignment:
@@ -50,7 +50,7 @@ def test_a_claim_is_seen_when_the_group_has_changed(cluster, meeting):
     with pytest.raises(AnotherSink, match="group changed: it belongs to the sink /lake/flights"):
         while True:
             consumer.poll(100)
-    assert cluster.stored("changed", [place]) == {place: Stored(0, CLAIM)}
+    assert cluster.stored("changed", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
 
 
 def test_a_claim_that_comes_later_is_seen_before_the_first_commit(cluster, meeting):
@@ -61,5 +61,5 @@ def test_a_claim_that_comes_later_is_seen_before_the_first_commit(cluster, meeti
     query.commit({place: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group later: it belongs to the sink /lake/flights"):
         consumer.commit({TopicPartition("later", 0): 1})
-    assert cluster.stored("later", [place]) == {place: Stored(0, CLAIM)}
+    assert cluster.stored("later", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
     assert consumer.session.history()[-1].what == "left"

@@ -8,9 +8,9 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.routing import Patience, addresses
+from apportion.client.routing import RetryTimer, addresses
 from apportion.client.session import Session
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 
 
 def test_a_bootstrap_list_is_text_or_a_list():
@@ -31,7 +31,7 @@ def test_a_port_out_of_range_is_named_as_that(port):
 
 
 def test_patience_raises_what_stood_in_the_way_when_the_time_is_over():
-    patience = Patience(200)
+    patience = RetryTimer(200)
     with pytest.raises(KeyError):
         while True:
             patience.pause(KeyError("in the way"))
@@ -112,6 +112,6 @@ def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told():
         session = Session(Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), "g", ["t"])
         session.start()
         view = session.wait(lambda view: False, 400)
-        assert (view.state, view.epoch, view.target) == (State.JOINING, 0, None)
+        assert (view.state, view.epoch, view.target) == (MembershipState.JOINING, 0, None)
         assert session.leave()
         assert [event.what for event in session.history()] == ["left"]

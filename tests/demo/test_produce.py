@@ -1,4 +1,4 @@
-from apportion.client.cluster import LATEST, Cluster, places_of
+from apportion.client.cluster import LATEST, Cluster, partitions_of
 from apportion.server.embedded import EmbeddedBroker
 from demo.flights import flights
 from demo.produce import PacedProducer
@@ -17,7 +17,7 @@ def test_events_flow_slowly_until_they_may_finish_and_then_all_are_acknowledged(
         assert producer.sent < 100
         producer.finish()
         producer.join(30)
-        ends = cluster.list_offsets(places_of(topic), LATEST)
+        ends = cluster.list_offsets(partitions_of(topic), LATEST)
         cluster.close()
     assert (producer.error, producer.sent, producer.acknowledged, sum(ends.values())) == (None, 1_000, 1_000, 1_000)
 

@@ -5,12 +5,12 @@ import time
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.errors import Code, Refused
 from apportion.member.batch.rule import MembershipFailed
-from apportion.member.batch.span import NOTHING
-from apportion.member.membership import SeenTopic
-from apportion.spark.batch_member import Owner
+from apportion.member.batch.span import EMPTY_SPAN
+from apportion.member.membership import TopicDescription
+from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
 from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import encode_batch
@@ -45,7 +45,7 @@ def owner_of(bootstrap):
 
     def make(group, topic, options):
         given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": group, "subscribe": topic}
-        owners.append(Owner(SourceOptions.parse(given | options)))
+        owners.append(BatchMember(SourceOptions.parse(given | options)))
         return owners[-1]
 
     yield make
@@ -60,7 +60,7 @@ def produce(cluster, places, count):
 
 def read_by(owners, until, spans=None):
     """What each owner has read when `until` holds of the spans; each asked in turn, its last span written before."""
-    spans = spans or [NOTHING] * len(owners)
+    spans = spans or [EMPTY_SPAN] * len(owners)
     deadline = time.monotonic() + 60
     while not until(spans):
         assert time.monotonic() < deadline, spans
@@ -69,12 +69,12 @@ def read_by(owners, until, spans=None):
 
 
 def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
-    places = places_of(cluster.create_topic("now", 3))
+    places = partitions_of(cluster.create_topic("now", 3))
     for total in (4, 8):
         produce(cluster, places, 4)
         owner = owner_of("now", "now", CLASSIC)
         owner.stop_at_present_ends()
-        asking = owner.next_span(NOTHING, None)  # the writers, of whom there are none
+        asking = owner.next_span(EMPTY_SPAN, None)  # the writers, of whom there are none
         batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
@@ -82,7 +82,7 @@ def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
 
 
 def test_queries_share_hand_over_and_take_back(cluster, owner_of):
-    places = places_of(cluster.create_topic("shared", 4))
+    places = partitions_of(cluster.create_topic("shared", 4))
     produce(cluster, places, 5)
     one, two = (owner_of("shared", "shared", CLASSIC | {"kafka.client.id": name}) for name in ("one", "two"))
     first, second = read_by([one, two], lambda spans: [len(span.ranges) for span in spans] == [2, 2])
@@ -97,7 +97,7 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of)
     cluster.create_topic("grows", 1)
     owner = owner_of("grows", "grows", CLASSIC | {"startingOffsets": "latest"})
     (span,) = read_by([owner], lambda spans: len(spans[0].ranges) == 1)
-    _, added = places_of(cluster.grow_topic("grows", 2))
+    _, added = partitions_of(cluster.grow_topic("grows", 2))
     produce(cluster, [added], 3)
     (span,) = read_by([owner], lambda spans: spans[0].ranges.get(added, (0, 0))[1] == 3, [span])
     assert span.ranges[added] == (0, 3)
@@ -105,7 +105,7 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(cluster, owner_of)
 
 def test_the_racks_of_replicas_are_seen_and_a_consumer_may_have_one(bootstrap, cluster):
     topic = cluster.create_topic("racked", 2)
-    assert cluster.look_up(["racked", "nowhere"]) == (SeenTopic("racked", topic.id, 2, (("here",), ("here",))),)
+    assert cluster.look_up(["racked", "nowhere"]) == (TopicDescription("racked", topic.id, 2, (("here",), ("here",))),)
     options = {"group_protocol": "classic", "partition_assignment_strategy": "range", "client_rack": "here"}
     with apportion.Consumer(bootstrap, "racked", topics=["racked"], **options) as consumer:
         while len(consumer.assignment) < 2:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.client.connection import Connection
+from apportion.client.connection import BrokerConnection
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -38,7 +38,7 @@ class Side:
 
     def __init__(self, bootstrap):
         host, _, port = bootstrap.rpartition(":")
-        self._connection = Connection(host, int(port), "not there", 30_000)
+        self._connection = BrokerConnection(host, int(port), "not there", 30_000)
 
     def close(self):
         self._connection.close()

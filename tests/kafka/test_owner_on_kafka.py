@@ -2,9 +2,9 @@
 
 import pytest
 
-from apportion.client.cluster import Cluster, places_of
-from apportion.member.batch.span import NOTHING
-from apportion.spark.batch_member import Owner
+from apportion.client.cluster import Cluster, partitions_of
+from apportion.member.batch.span import EMPTY_SPAN
+from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
 from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import encode_batch
@@ -19,14 +19,14 @@ def bootstrap(jars, tmp_path):
 
 def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(bootstrap):
     cluster = Cluster(bootstrap)
-    places = places_of(cluster.create_topic("now", 3))
+    places = partitions_of(cluster.create_topic("now", 3))
     for place in places:
         cluster.produce(place, encode_batch([(None, b"x", ())] * 4, timestamp_ms=1))
     given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": "now", "subscribe": "now", "startingOffsets": "earliest"}
     for _ in range(2):  # a second run finds a group that it must join anew
-        owner = Owner(SourceOptions.parse(given))
+        owner = BatchMember(SourceOptions.parse(given))
         owner.stop_at_present_ends()
-        asking = owner.next_span(NOTHING, None)  # the writers, of whom there are none
+        asking = owner.next_span(EMPTY_SPAN, None)  # the writers, of whom there are none
         batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()

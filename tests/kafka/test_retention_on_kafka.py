@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from apportion.client.connection import Connection
+from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka
@@ -37,7 +37,7 @@ class Side:
 
     def __init__(self, bootstrap):
         host, _, port = bootstrap.rpartition(":")
-        self.connection = Connection(host, int(port), "retention", 30_000)
+        self.connection = BrokerConnection(host, int(port), "retention", 30_000)
         self.epochs = {}
         self.generations = {}
         self.ids = {}

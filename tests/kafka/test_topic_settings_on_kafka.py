@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from apportion.client.connection import Connection
+from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka
@@ -89,7 +89,7 @@ class Side:
 
     def __init__(self, bootstrap, topics):
         host, _, port = bootstrap.rpartition(":")
-        self._connection = Connection(host, int(port), "settings", 30_000)
+        self._connection = BrokerConnection(host, int(port), "settings", 30_000)
         made = tuple(
             CreatableTopic(
                 name=name,

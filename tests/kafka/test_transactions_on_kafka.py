@@ -4,13 +4,13 @@ from uuid import uuid4
 
 import confluent_kafka
 
-from apportion.client.cluster import LATEST, Cluster, places_of
+from apportion.client.cluster import LATEST, Cluster, partitions_of
 from apportion.wire.batch import decode_batch
 
 
 def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(kafka):
     cluster = Cluster(kafka.bootstrap)
-    place = places_of(cluster.create_topic(f"tx-{uuid4().hex[:8]}", 1))[0]
+    place = partitions_of(cluster.create_topic(f"tx-{uuid4().hex[:8]}", 1))[0]
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": place.topic})
     plain = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
     producer.init_transactions(30)

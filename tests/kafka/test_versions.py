@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.client.connection import Connection
+from apportion.client.connection import BrokerConnection
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import APIS
@@ -22,7 +22,7 @@ FEATURES = {"group.version": (0, 1)}
 def advertised(bootstrap, version):
     """The answer to ApiVersions."""
     host, _, port = bootstrap.rpartition(":")
-    connection = Connection(host, int(port), "versions", 30_000)
+    connection = BrokerConnection(host, int(port), "versions", 30_000)
     try:
         hello = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         return connection.call(hello, timeout_ms=30_000, version=version)

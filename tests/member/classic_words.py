@@ -4,10 +4,10 @@ from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
-from apportion.member.assignors.serde import given_blob, subscription_blob
+from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import Adopted, Answered, Found, Known, Offer, SeenTopic, Subscribe
+from apportion.member.membership import Adopted, Answered, CoordinatorFound, MetadataFetched, Offer, Subscribe, TopicDescription
 from apportion.topics import IdPartition
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import (
@@ -20,7 +20,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 
 T, U = b"T" * 16, b"U" * 16
 P0, P1, P2, P3 = (IdPartition(T, number) for number in range(4))
-SEEN = SeenTopic("t", T, 4)
+SEEN = TopicDescription("t", T, 4)
 PARKED_MS = 65_000
 
 
@@ -51,7 +51,7 @@ def joins(
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name=name, metadata=subscription_blob(said)),),
+        protocols=(JoinGroupRequestProtocol(name=name, metadata=encode_subscription(said)),),
         reason=reason,
     )
 
@@ -65,7 +65,7 @@ def syncs(generation, *assignments, name="range", instance_id=None, member_id="m
         protocol_type="consumer",
         protocol_name=name,
         assignments=tuple(
-            SyncGroupRequestAssignment(member_id=member, assignment=given_blob(Given(of_t(*numbers), user_data)))
+            SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(Given(of_t(*numbers), user_data)))
             for member, numbers in assignments
         ),
     )
@@ -79,13 +79,13 @@ def joined(generation, *members, name="range", leader="a", **fields):
         protocol_name=name,
         leader=leader,
         member_id="m",
-        members=tuple(JoinGroupResponseMember(member_id=member, metadata=subscription_blob(said)) for member, said in members),
+        members=tuple(JoinGroupResponseMember(member_id=member, metadata=encode_subscription(said)) for member, said in members),
         **fields,
     )
 
 
 def synced(*numbers):
-    return SyncGroupResponse(assignment=given_blob(Given(of_t(*numbers))))
+    return SyncGroupResponse(assignment=encode_assignment(Given(of_t(*numbers))))
 
 
 def beats(generation, instance_id=None):
@@ -99,12 +99,12 @@ def beaten(code=Code.NONE):
 def in_group(member, *numbers, generation=1, name="range"):
     """A follower that has joined at 0 ms, with requests 1 to 5, and holds these partitions; it is STABLE."""
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
     member.step(Answered(3, joined(generation, name=name)), at(0))
     member.step(Answered(4, synced(*numbers)), at(0))
     if numbers:
-        member.step(Known(5, (SEEN,)), at(0))
+        member.step(MetadataFetched(5, (SEEN,)), at(0))
         member.step(Adopted(1, tuple(IdPartition(T, number) for number in numbers)), at(0))
     return member
 
@@ -121,7 +121,7 @@ def cooperative_loses_p1():
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
     member.step(Answered(8, synced(0)), at(3_020))
-    assert member.step(Known(9, (SEEN,)), at(3_030)) == [Offer(1, (P0,), (P1,), ())]
+    assert member.step(MetadataFetched(9, (SEEN,)), at(3_030)) == [Offer(1, (P0,), (P1,), ())]
     return member
 
 

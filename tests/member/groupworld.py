@@ -19,19 +19,19 @@ from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Adopted,
     Answered,
+    CoordinatorFound,
     Failed,
+    FetchMetadata,
     FindCoordinator,
-    Found,
-    Known,
     Leave,
     Left,
-    LookUp,
     Lost,
+    MembershipState,
+    MetadataFetched,
     Offer,
-    SeenTopic,
-    Send,
-    State,
+    SendToCoordinator,
     Subscribe,
+    TopicDescription,
     Unanswered,
 )
 from apportion.topics import Topic, Topics
@@ -138,11 +138,11 @@ class GroupWorld:
         for action in actor.machine.step(event, self.now):
             match action:
                 case FindCoordinator(request_id):
-                    self.mail.append((actor, Found(request_id), request_id))
-                case Send(request_id):
+                    self.mail.append((actor, CoordinatorFound(request_id), request_id))
+                case SendToCoordinator(request_id):
                     actor.flight, actor.sent_at_ms = action, self.mono_ms
                     self.mail.append((actor, "ask", request_id))
-                case LookUp(request_id):
+                case FetchMetadata(request_id):
                     self.mail.append((actor, action, request_id))
                 case Offer(_, _, revoke, _):
                     actor.rebalanced_from = revoke
@@ -167,14 +167,14 @@ class GroupWorld:
         view = actor.view
         if actor.left is None and view.target is not None and view.target != view.owned:
             actor.uses = tuple(partition for partition in actor.uses if partition in view.target)
-            self.tell(actor, Adopted(view.lives, view.target))
+            self.tell(actor, Adopted(view.incarnation, view.target))
             actor.uses = actor.view.owned
 
     def dawdles(self, actor):
         """The owner looks now and does later what it saw, which may be out of date by then."""
         seen, actor.seen = actor.seen, actor.view if actor.seen is None else None
         if seen is not None and seen.target is not None:
-            self.tell(actor, Adopted(seen.lives, seen.target))
+            self.tell(actor, Adopted(seen.incarnation, seen.target))
             actor.uses = actor.view.owned
 
     def leaves(self, actor):
@@ -192,10 +192,10 @@ class GroupWorld:
 
     def answer(self, what):
         """What comes back, if the mail is a question to the cluster; else the mail."""
-        return Known(what.request_id, self.seen(what.names)) if isinstance(what, LookUp) else what
+        return MetadataFetched(what.request_id, self.seen(what.names)) if isinstance(what, FetchMetadata) else what
 
     def seen(self, names):
-        return tuple(SeenTopic(topic.name, topic.id, topic.partitions) for topic in self.topics() if topic.name in names)
+        return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in self.topics() if topic.name in names)
 
     def deliver_to(self, actor):
         """The oldest message from or to the member."""
@@ -287,7 +287,7 @@ class GroupWorld:
             assert actor.failed is None or actor.failed.startswith(Code.INCONSISTENT_GROUP_PROTOCOL.name), actor.failed
 
     def alive(self):
-        gone = (State.LEAVING, State.FATAL)
+        gone = (MembershipState.LEAVING, MembershipState.FATAL)
         return [actor for actor in self.actors.values() if actor.left is None and actor.view.state not in gone]
 
     def settle(self, within_ms=300_000):
@@ -300,7 +300,7 @@ class GroupWorld:
 
     def is_settled(self):
         views = [actor.view for actor in self.alive()]
-        if self.mail or any(view.state is not State.STABLE for view in views):
+        if self.mail or any(view.state is not MembershipState.STABLE for view in views):
             return False
         held = sorted(partition for view in views for partition in view.owned)
         wanted = [(topic.id, number) for topic in self.wanted() for number in range(topic.partitions)]

@@ -2,7 +2,7 @@
 
 from apportion.machine import Note
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import Ask, Known, Progress, Subscribe, Told, Unanswered
+from apportion.member.membership import MetadataFetched, QueryAnswered, QueryCluster, Subscribe, TaskOffsetSums, Unanswered
 from apportion.member.streams.assignor import StreamsSettings
 from apportion.member.streams.machine import StreamsMember
 from apportion.streams.metadata.model import RUNNING
@@ -57,23 +57,23 @@ class StreamsWorld(GroupWorld):
 
     def heed(self, actor, action):
         match action:
-            case Ask(request_id):
+            case QueryCluster(request_id):
                 self.mail.append((actor, action, request_id))
             case Note(_, text):
                 self.notes.append(text)
 
     def answer(self, what):
-        if not isinstance(what, Ask):
+        if not isinstance(what, QueryCluster):
             return super().answer(what)
-        question = what.question
+        question = what.query
         if isinstance(question, CreateInternalTopics):
             for topic in question.topics:
                 if topic.name not in self.sizes:
                     self.grow(topic.name, topic.partitions)
-            return Known(what.request_id, self.seen([topic.name for topic in question.topics]))
+            return MetadataFetched(what.request_id, self.seen([topic.name for topic in question.topics]))
         if self.ends is None:
             return Unanswered(what.request_id, "no broker")
-        return Told(what.request_id, {place: self.ends.get(place, 0) for place in question.places})
+        return QueryAnswered(what.request_id, {place: self.ends.get(place, 0) for place in question.places})
 
     def wanted(self):
         return [topic for topic in self.topics() if topic.name in self.topology.source_topics]
@@ -91,7 +91,7 @@ class StreamsWorld(GroupWorld):
     def tells(self, actor, runs):
         actor.runs = tuple(runs)
         sums = self.has.get(actor.name, {}) | dict.fromkeys(runs, RUNNING)
-        self.tell(actor, Progress(sums, actor.view.lives))
+        self.tell(actor, TaskOffsetSums(sums, actor.view.incarnation))
 
     def check(self):
         """As in every group; but a Streams member may be told to end."""

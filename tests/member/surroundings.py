@@ -3,29 +3,29 @@
 from dataclasses import replace
 
 from apportion.machine import Note
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.queries import (
-    Adopt,
-    Announced,
-    Commit,
-    Committed,
-    Ends,
-    Existing,
-    Join,
-    Leave,
-    Look,
-    Members,
-    Named,
-    Seen,
-    SessionLimit,
-    Share,
-    Starts,
-    Subscribed,
+    AdoptAssignment,
+    CommitOffsets,
+    DescribeAssignment,
+    EndMembership,
+    ExistingTopics,
+    FetchCommitted,
+    ListMembers,
+    LogEndOffsets,
+    LogStartOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ReadWriterReport,
+    ResolveTopicNames,
+    SessionTimeout,
+    StartMembership,
+    SubscribedTopics,
 )
-from apportion.member.batch.sinks import SILENCE, metadata_of
-from apportion.member.batch.span import Span, span
+from apportion.member.batch.sinks import NO_REPORT, metadata_of
+from apportion.member.batch.span import Span, sorted_span
 from apportion.member.consumer.machine import View
-from apportion.member.membership import State, assignment, to_wire
+from apportion.member.membership import MembershipState, assignment, to_wire
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
@@ -40,7 +40,7 @@ BEGUN = Span("c", {}, TABLE)  # as a query stands whose writers were heard
 
 def read(id, ranges):
     """The span of these ranges, of a query that writes to TABLE."""
-    return span(id, ranges)._replace(sinks=TABLE)
+    return sorted_span(id, ranges)._replace(sinks=TABLE)
 
 
 def held(*places):
@@ -84,11 +84,11 @@ class Surroundings:
     """
 
     def __init__(self, *, drops_answers=False):
-        self.view = View("m", 3, State.RECONCILING, 1, held(), held(), 1_000, None)
+        self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None)
         self.now_ms = 1_000
         self.topics = Topics([Topic("t", ID, 3)])
         self.starts, self.ends, self.offsets = dict.fromkeys(ALL, 0), dict.fromkeys(ALL, 10), {}
-        self.metadata, self.told, self.joins, self.leaves = {}, SILENCE, 0, 0
+        self.metadata, self.told, self.joins, self.leaves = {}, NO_REPORT, 0, 0
         self.stood, self.subscribed = None, ("t",)
         self.members = ()
         self.asked, self.obstacles, self.drops_answers = [], {}, drops_answers
@@ -102,7 +102,7 @@ class Surroundings:
         try:
             ask = next(asking)
             while True:
-                if isinstance(ask, Announced):
+                if isinstance(ask, ReadWriterReport):
                     ask = asking.send(self.told)
                     continue
                 obstacle = self.obstacles.pop(len(self.asked), None)
@@ -114,44 +114,48 @@ class Surroundings:
 
     def stored(self, place):
         """What the group has of the place."""
-        return Stored(self.offsets[place], self.metadata.get(place, CLAIM)) if place in self.offsets else Stored(None)
+        return (
+            OffsetAndMetadata(self.offsets[place], self.metadata.get(place, CLAIM))
+            if place in self.offsets
+            else OffsetAndMetadata(None)
+        )
 
-    def answer(self, ask):
+    def answer(self, ask):  # noqa: C901  (an arm for each question)
         match ask:
-            case Look():
-                return Seen(self.view, self.now_ms)
-            case SessionLimit():
+            case ReadMembership():
+                return MembershipSnapshot(self.view, self.now_ms)
+            case SessionTimeout():
                 return SESSION_MS
-            case Subscribed():
+            case SubscribedTopics():
                 return {name: topic for name in self.subscribed if (topic := self.topics.named(name)) is not None}
-            case Existing(names):
+            case ExistingTopics(names):
                 return Topics(topic for name in names if (topic := self.topics.named(name)) is not None)
-            case Named(wanted):
+            case ResolveTopicNames(wanted):
                 known = ((self.topics.with_id(one.topic_id), one.partition) for one in wanted)
                 return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in known if topic is not None))
-            case Adopt(life, target):
-                if (life, target) == (self.view.lives, self.view.target):
+            case AdoptAssignment(life, target):
+                if (life, target) == (self.view.incarnation, self.view.target):
                     self.sees(owned=target)
                 return self.view
-            case Committed(places, _):
+            case FetchCommitted(places, _):
                 return {place: self.stored(place) for place in places}
-            case Commit(offsets, _, metadata):
+            case CommitOffsets(offsets, _, metadata):
                 self.offsets.update(offsets)
                 self.metadata.update(dict.fromkeys(offsets, metadata))
                 return None
-            case Join():
+            case StartMembership():
                 self.joins += 1
                 return None
-            case Leave():
+            case EndMembership():
                 self.leaves += 1
                 return None
-            case Starts(places):
+            case LogStartOffsets(places):
                 return {place: self.starts[place] for place in places}
-            case Ends(places):
+            case LogEndOffsets(places):
                 return {place: self.ends[place] for place in places}
-            case Share():
+            case DescribeAssignment():
                 return self.stood
-            case Members():
+            case ListMembers():
                 return self.members
             case Note():
                 return None

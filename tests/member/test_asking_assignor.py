@@ -6,17 +6,17 @@ from apportion.member.assignors.builtin import Assignor, Farewell, FollowUp, Giv
 from apportion.member.membership import (
     Adopted,
     Answered,
-    Ask,
+    CoordinatorFound,
     Failed,
-    Found,
-    JoinAgain,
-    Known,
+    MembershipState,
+    MetadataFetched,
     Offer,
-    SeenTopic,
-    Send,
-    State,
+    QueryAnswered,
+    QueryCluster,
+    Rejoin,
+    SendToCoordinator,
     Subscribe,
-    Told,
+    TopicDescription,
     Unanswered,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest
@@ -59,31 +59,32 @@ def leads(assignor):
     """A member that leads a generation of one and has looked up its topics; the actions of that."""
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name=assignor.name)), at(0))
-    return member, member.step(Known(3, (SEEN,)), at(0))
+    return member, member.step(MetadataFetched(3, (SEEN,)), at(0))
 
 
 def plan_of(action):
-    assert isinstance(action, Send) and isinstance(action.request, SyncGroupRequest)
+    assert isinstance(action, SendToCoordinator)
+    assert isinstance(action.request, SyncGroupRequest)
     return action.request
 
 
 def test_a_leader_asks_what_its_assignor_must_know_before_it_shares_out():
     member, asked = leads(Asking())
-    assert asked == [Ask(4, "who?")]
-    assert member.view().state is State.SYNCING
-    assert member.step(Told(4, "m"), at(5)) == [Ask(5, "make u")]
-    (send,) = member.step(Known(5, (SeenTopic("u", b"U" * 16, 7),)), at(9))
+    assert asked == [QueryCluster(4, "who?")]
+    assert member.view().state is MembershipState.SYNCING
+    assert member.step(QueryAnswered(4, "m"), at(5)) == [QueryCluster(5, "make u")]
+    (send,) = member.step(MetadataFetched(5, (TopicDescription("u", b"U" * 16, 7),)), at(9))
     assert plan_of(send) == syncs(1, ("m", (0, 1, 2, 3)), name="asking", user_data=b"{'u': 7}")
 
 
 def test_an_assignor_that_could_ask_may_answer_at_once():
     member = eager(assignors=(Asking(),))
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="asking")), at(0))
-    (send,) = member.step(Known(3, ()), at(0))
+    (send,) = member.step(MetadataFetched(3, ()), at(0))
     assert plan_of(send) == syncs(1, ("m", ()), name="asking")
 
 
@@ -119,7 +120,7 @@ def test_a_question_that_is_asked_again_waits_a_while():
     assert member.step(Unanswered(4, "no broker"), at(5)) == [Note("warning", "member m cannot look up its topics: no broker")]
     pause_ms = member.settings.backoff_limit_ms
     assert member.wake_at() == 5 + pause_ms
-    assert member.step(Tick(), at(5 + pause_ms)) == [Ask(5, "who?")]
+    assert member.step(Tick(), at(5 + pause_ms)) == [QueryCluster(5, "who?")]
 
 
 def test_heartbeats_go_on_while_a_question_is_open():
@@ -132,13 +133,13 @@ def test_an_answer_to_what_was_asked_in_an_earlier_generation_changes_nothing():
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_000))
     member.step(Answered(6, joined(2, ("m", Subscription(("t",))), leader="m", name="asking")), at(3_010))
-    assert member.step(Told(4, "m"), at(3_010)) == []
-    assert member.step(Known(7, (SEEN,)), at(3_010)) == [Ask(8, "who?")]
+    assert member.step(QueryAnswered(4, "m"), at(3_010)) == []
+    assert member.step(MetadataFetched(7, (SEEN,)), at(3_010)) == [QueryCluster(8, "who?")]
 
 
 def test_nonsense_after_a_question_is_refused_as_without_one():
     member, _ = leads(Asking())
-    failed = next(each for each in member.step(Told(4, "nonsense"), at(5)) if isinstance(each, Failed))
+    failed = next(each for each in member.step(QueryAnswered(4, "nonsense"), at(5)) if isinstance(each, Failed))
     assert "stranger" in failed.why
 
 
@@ -163,38 +164,38 @@ class Coming(Assignor):
 def test_a_member_joins_again_at_once_when_its_assignor_says_so():
     member = eager(assignors=(Coming(0),))
     in_group(member, name="coming")
-    assert member.view().state is State.JOINING
+    assert member.view().state is MembershipState.JOINING
 
 
 def test_a_member_joins_again_at_the_time_that_its_assignor_named():
     member = in_group(eager(assignors=(Coming(at(2_500).wall_ms),)), 0, name="coming")
-    assert (member.view().state, member.wake_at()) == (State.STABLE, 2_500)
+    assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 2_500)
     (send,) = member.step(Tick(), at(2_500))
-    assert send == Send(6, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS)
+    assert send == SendToCoordinator(6, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS)
 
 
 def test_what_an_assignor_refuses_is_why_its_member_fails():
     member = eager(assignors=(Coming(-1),))
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, name="coming")), at(0))
     assert Failed(Code.INVALID_REQUEST, "not for me") in member.step(Answered(3, synced()), at(0))
 
 
 def test_an_owner_can_have_its_member_join_again():
     member = in_group(eager(), name="range")
-    assert member.step(JoinAgain("news"), at(10)) == [Send(5, joins(reason="news", generation=1), PARKED_MS)]
+    assert member.step(Rejoin("news"), at(10)) == [SendToCoordinator(5, joins(reason="news", generation=1), PARKED_MS)]
 
 
-def test_a_member_that_lets_go_first_joins_when_its_owner_has():
-    member = in_group(eager(assignors=(Coming(10**15),), lets_go_first=True), 0, 1, name="coming")
-    member.step(JoinAgain("news"), at(10))
+def test_a_member_that_revokes_before_rejoin_joins_when_its_owner_has():
+    member = in_group(eager(assignors=(Coming(10**15),), revokes_before_rejoin=True), 0, 1, name="coming")
+    member.step(Rejoin("news"), at(10))
     member.step(Answered(6, joined(2, name="coming")), at(20))
     member.step(Answered(7, synced(0)), at(30))
-    assert member.step(Known(8, (SEEN,)), at(40)) == [Offer(1, (P0,), (P1,), ())]
-    assert member.step(JoinAgain("more news"), at(50)) == []
+    assert member.step(MetadataFetched(8, (SEEN,)), at(40)) == [Offer(1, (P0,), (P1,), ())]
+    assert member.step(Rejoin("more news"), at(50)) == []
     (send,) = member.step(Adopted(1, (P0,)), at(60))
-    assert send == Send(9, joins(name="coming", owned=(0,), generation=2, reason="more news"), PARKED_MS)
+    assert send == SendToCoordinator(9, joins(name="coming", owned=(0,), generation=2, reason="more news"), PARKED_MS)
 
 
 class Parting(Assignor):
@@ -213,6 +214,6 @@ def test_after_a_farewell_a_member_ends_once_its_owner_has_let_go():
     member.step(Answered(7, joined(2, name="parting")), at(3_010))
     offer = next(each for each in member.step(Answered(8, synced()), at(3_020)) if isinstance(each, Offer))
     assert (offer.target, offer.revoke) == ((), (P0,))
-    assert member.view().state is State.RECONCILING
+    assert member.view().state is MembershipState.RECONCILING
     failed = next(each for each in member.step(Adopted(1, ()), at(3_030)) if isinstance(each, Failed))
-    assert (failed, member.view().state) == (Failed(Code.POLICY_VIOLATION, "that was all"), State.FATAL)
+    assert (failed, member.view().state) == (Failed(Code.POLICY_VIOLATION, "that was all"), MembershipState.FATAL)

@@ -6,32 +6,32 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.plan import EARLIEST, LATEST, Starting
+from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
 from apportion.member.batch.queries import (
-    Adopt,
-    Announced,
-    Commit,
-    Committed,
-    Ends,
-    Existing,
-    Join,
-    Look,
-    Named,
-    NotYet,
-    Seen,
-    SessionLimit,
-    Starts,
-    Subscribed,
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    LogEndOffsets,
+    LogStartOffsets,
+    MembershipSnapshot,
+    NotReady,
+    ReadMembership,
+    ReadWriterReport,
+    ResolveTopicNames,
+    SessionTimeout,
+    StartMembership,
+    SubscribedTopics,
 )
-from apportion.member.batch.rule import Batches, DataLoss, Held, MembershipFailed
-from apportion.member.batch.sinks import SILENCE
-from apportion.member.batch.span import id_text
-from apportion.member.membership import State
+from apportion.member.batch.rule import BatchPlanner, DataLoss, HeldPartitions, MembershipFailed
+from apportion.member.batch.sinks import NO_REPORT
+from apportion.member.batch.span import topic_id_text
+from apportion.member.membership import MembershipState
 from apportion.topics import Topic, TopicIdPartition, Topics
 from tests.member.surroundings import ALL, BEGUN, CLAIM, ID, OTHER_ID, P0, P1, P2, SESSION_MS, Surroundings, held, read
 
 GRACE_MS = 5_000
-ENTRY = (Subscribed(), Committed(ALL, 0), Join())  # whose group is it?
+ENTRY = (SubscribedTopics(), FetchCommitted(ALL, 0), StartMembership())  # whose group is it?
 
 
 class NobodyAnswered(Exception):
@@ -44,7 +44,7 @@ def there():
 
 
 def batches(otherwise=EARLIEST, topics=("t",), **given):
-    return Batches(topics, checkpoint="c", starting=Starting(otherwise), **given)
+    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
 def working(there, *places):
@@ -66,18 +66,18 @@ def test_the_first_plan_commits_its_start_before_the_span(there):
     assert there.attempt(mine.next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
     assert there.asked == [
         *ENTRY,
-        Look(),
-        SessionLimit(),
-        Subscribed(),
-        Named(held(P0, P1)),
-        Adopt(1, held(P0, P1)),
-        Subscribed(),
-        Committed(ALL, 1),
-        Starts((P0, P1)),
-        Ends((P0, P1)),
-        Commit({P0: 0, P1: 4}, 1, CLAIM),
+        ReadMembership(),
+        SessionTimeout(),
+        SubscribedTopics(),
+        ResolveTopicNames(held(P0, P1)),
+        AdoptAssignment(1, held(P0, P1)),
+        SubscribedTopics(),
+        FetchCommitted(ALL, 1),
+        LogStartOffsets((P0, P1)),
+        LogEndOffsets((P0, P1)),
+        CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
-    assert (mine.held, mine.planned_life, mine.ends) == (Held(1, {P0: None, P1: None}), 1, {P0: 10, P1: 10})
+    assert (mine.held, mine.planned_incarnation, mine.ends) == (HeldPartitions(1, {P0: None, P1: None}), 1, {P0: 10, P1: 10})
 
 
 def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(there):
@@ -85,26 +85,38 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(the
     there.offsets[P0] = 3
     there.ends[P0] = 12
     assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 12)})
-    assert there.asked == [Look(), Commit({P0: 10}, 1, CLAIM), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+    assert there.asked == [
+        ReadMembership(),
+        CommitOffsets({P0: 10}, 1, CLAIM),
+        ResolveTopicNames(held(P0)),
+        LogStartOffsets((P0,)),
+        LogEndOffsets((P0,)),
+    ]
 
 
 def test_a_life_is_known_by_its_number_however_large(there):
-    there.sees(lives=large())
+    there.sees(incarnation=large())
     mine, first = working(there, P0)
-    there.sees(lives=large())
+    there.sees(incarnation=large())
     assert there.attempt(mine.next(first, None)) is first
-    assert there.asked == [Look(), Commit({P0: 10}, large(), CLAIM), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+    assert there.asked == [
+        ReadMembership(),
+        CommitOffsets({P0: 10}, large(), CLAIM),
+        ResolveTopicNames(held(P0)),
+        LogStartOffsets((P0,)),
+        LogEndOffsets((P0,)),
+    ]
 
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
     mine, first = working(there, P0)
     assert there.attempt(mine.next(first, None)) is first
     assert there.attempt(mine.next(first, None)) is first
-    assert there.asked == [Look(), Named(held(P0)), Starts((P0,)), Ends((P0,))]
+    assert there.asked == [ReadMembership(), ResolveTopicNames(held(P0)), LogStartOffsets((P0,)), LogEndOffsets((P0,))]
 
 
 def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(there):
-    there.sees(target=held(*ALL), owned=held(*ALL), state=State.STABLE)
+    there.sees(target=held(*ALL), owned=held(*ALL), state=MembershipState.STABLE)
     there.offsets = {P0: 30, P1: 4, P2: 7}
     there.ends = dict.fromkeys(ALL, 50)
     restarted = batches()
@@ -113,42 +125,42 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
     )
     assert there.asked == [
         *ENTRY,
-        Look(),
-        SessionLimit(),
-        Subscribed(),
-        Named(held(*ALL)),
-        Subscribed(),
-        Committed(ALL, 1),
-        Commit({P1: 10}, 1, CLAIM),  # the group never heard of it
-        Starts(ALL),
-        Ends(ALL),
+        ReadMembership(),
+        SessionTimeout(),
+        SubscribedTopics(),
+        ResolveTopicNames(held(*ALL)),
+        SubscribedTopics(),
+        FetchCommitted(ALL, 1),
+        CommitOffsets({P1: 10}, 1, CLAIM),  # the group never heard of it
+        LogStartOffsets(ALL),
+        LogEndOffsets(ALL),
     ]
 
 
 def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(there):
     mine, first = working(there, P0, P1)
-    there.sees(target=held(P0), state=State.RECONCILING)
+    there.sees(target=held(P0), state=MembershipState.RECONCILING)
     assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 10)})
     assert there.asked == [
-        Look(),
-        Commit({P0: 10, P1: 10}, 1, CLAIM),
-        Named(held(P0)),
-        Adopt(1, held(P0)),
-        Existing(("t",)),  # is what was lost still there?
-        Starts((P0,)),
-        Ends((P0,)),
+        ReadMembership(),
+        CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
+        ResolveTopicNames(held(P0)),
+        AdoptAssignment(1, held(P0)),
+        ExistingTopics(("t",)),  # is what was lost still there?
+        LogStartOffsets((P0,)),
+        LogEndOffsets((P0,)),
     ]
-    assert mine.held == Held(1, {P0: None})
+    assert mine.held == HeldPartitions(1, {P0: None})
 
 
 def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there):
     mine, first = working(there, P0, P1)
-    there.sees(target=held(P0), state=State.RECONCILING)
+    there.sees(target=held(P0), state=MembershipState.RECONCILING)
     there.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(Refused):
         there.attempt(mine.next(first, None))
-    assert there.asked == [Look(), Commit({P0: 10, P1: 10}, 1, CLAIM)]
-    assert (mine.held, there.view.owned) == (Held(1, {P0: None, P1: None}), held(P0, P1))
+    assert there.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
+    assert (mine.held, there.view.owned) == (HeldPartitions(1, {P0: None, P1: None}), held(P0, P1))
 
 
 def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
@@ -159,7 +171,7 @@ def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
     there.ends[P1] = 30
     there.sees(target=held(P0, P1))
     assert there.attempt(mine.next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
-    assert Committed(ALL, 1) in there.asked
+    assert FetchCommitted(ALL, 1) in there.asked
 
 
 def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(there):
@@ -168,12 +180,12 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
     there.attempt(mine.next(first, 5))
     assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
     assert there.asked == [
-        Look(),
-        Named(held(P0, P1)),
-        Subscribed(),
-        Committed(ALL, 1),
-        Starts((P0, P1)),
-        Ends((P0, P1)),
+        ReadMembership(),
+        ResolveTopicNames(held(P0, P1)),
+        SubscribedTopics(),
+        FetchCommitted(ALL, 1),
+        LogStartOffsets((P0, P1)),
+        LogEndOffsets((P0, P1)),
     ]
 
 
@@ -182,19 +194,19 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
     there.sees(target=held(P0))
     changed = replace(there.view, target=held(P0, P1))
     asking = mine.next(first, None)
-    assert next(asking) == Announced(first)
-    assert [asking.send(SILENCE), asking.send(Seen(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
-        Look(),
-        Commit({P0: 10, P1: 10}, 1, CLAIM),
-        Named(held(P0)),
-        Adopt(1, held(P0)),
+    assert next(asking) == ReadWriterReport(first)
+    assert [asking.send(NO_REPORT), asking.send(MembershipSnapshot(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
+        ReadMembership(),
+        CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
+        ResolveTopicNames(held(P0)),
+        AdoptAssignment(1, held(P0)),
     ]
-    with pytest.raises(NotYet, match="changed its mind"):
+    with pytest.raises(NotReady, match="changed its mind"):
         asking.send(changed)
-    assert mine.held == Held(1, {P0: None})
+    assert mine.held == HeldPartitions(1, {P0: None})
     there.view = changed
     there.attempt(mine.next(first, None))
-    assert Committed(ALL, 1) in there.asked
+    assert FetchCommitted(ALL, 1) in there.asked
 
 
 @pytest.mark.parametrize(
@@ -208,12 +220,12 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
 )
 def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fields, now_ms, why):
     mine, first = working(there, P0)
-    there.sees(state=State.STABLE)
+    there.sees(state=MembershipState.STABLE)
     there.now_ms = now_ms
     there.sees(**fields)
-    with pytest.raises(NotYet) as refusal:
+    with pytest.raises(NotReady) as refusal:
         there.attempt(mine.next(first, None))
-    assert (str(refusal.value), there.asked, mine.held) == (why, [Look()], Held(1, {P0: None}))
+    assert (str(refusal.value), there.asked, mine.held) == (why, [ReadMembership()], HeldPartitions(1, {P0: None}))
 
 
 def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
@@ -223,40 +235,40 @@ def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
 
 
 def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there):
-    there.sees(state=State.FATAL, error="the group is of another kind")
+    there.sees(state=MembershipState.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
         there.attempt(batches().next(BEGUN, None))
-    assert there.asked == [*ENTRY, Look()]
+    assert there.asked == [*ENTRY, ReadMembership()]
 
 
 def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_of_the_old_one(there):
     mine, first = working(there, P0, P1)
     there.offsets = {P0: 17, P1: 10}
     there.ends = {P0: 20, P1: 20}
-    there.sees(lives=2, target=held(P0, P1), owned=())
+    there.sees(incarnation=2, target=held(P0, P1), owned=())
     assert there.attempt(mine.next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
     assert there.asked == [
-        Look(),
-        Named(held(P0, P1)),
-        Adopt(2, held(P0, P1)),
-        Subscribed(),
-        Committed(ALL, 2),
-        Starts((P0, P1)),
-        Ends((P0, P1)),
+        ReadMembership(),
+        ResolveTopicNames(held(P0, P1)),
+        AdoptAssignment(2, held(P0, P1)),
+        SubscribedTopics(),
+        FetchCommitted(ALL, 2),
+        LogStartOffsets((P0, P1)),
+        LogEndOffsets((P0, P1)),
     ]
-    assert (mine.held, mine.planned_life) == (Held(2, {P0: None, P1: None}), 2)
+    assert (mine.held, mine.planned_incarnation) == (HeldPartitions(2, {P0: None, P1: None}), 2)
 
 
 def test_a_new_life_says_again_what_the_old_one_had_committed(there):
     mine, first = working(there, P0)
     second = there.attempt(mine.next(first, None))
     there.offsets = {}  # say, the group was deleted
-    there.sees(lives=2, owned=())
+    there.sees(incarnation=2, owned=())
     assert there.attempt(mine.next(second, None)) is second
-    assert Commit({P0: 10}, 2, CLAIM) in there.asked
+    assert CommitOffsets({P0: 10}, 2, CLAIM) in there.asked
 
 
-GONE = f"topic t (id {id_text(ID)}) was deleted or created again: not read were t-0 from offset 10"
+GONE = f"topic t (id {topic_id_text(ID)}) was deleted or created again: not read were t-0 from offset 10"
 
 
 def test_a_deleted_topic_is_data_loss(there):
@@ -277,16 +289,16 @@ def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_it
     there.sees(target=held(new))
     assert there.attempt(mine.next(first, None)) == read("c", {new: (0, 5)})
     assert there.asked == [
-        Look(),
-        Named(held(new)),
-        Adopt(1, held(new)),
-        Existing(("t",)),
+        ReadMembership(),
+        ResolveTopicNames(held(new)),
+        AdoptAssignment(1, held(new)),
+        ExistingTopics(("t",)),
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
-        Subscribed(),
-        Committed((new,), 1),
-        Starts((new,)),
-        Ends((new,)),
-        Commit({new: 0}, 1, CLAIM),
+        SubscribedTopics(),
+        FetchCommitted((new,), 1),
+        LogStartOffsets((new,)),
+        LogEndOffsets((new,)),
+        CommitOffsets({new: 0}, 1, CLAIM),
     ]
 
 
@@ -302,14 +314,14 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
     with pytest.raises(NobodyAnswered):
         there.attempt(mine.next(first, None))
     assert there.asked == [
-        Look(),
-        Commit({P0: 10, other: 20}, 1, CLAIM),
-        Existing(("t", "u")),
+        ReadMembership(),
+        CommitOffsets({P0: 10, other: 20}, 1, CLAIM),
+        ExistingTopics(("t", "u")),
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
-        Commit({other: 20}, 1, CLAIM),
-        Named(held(P0, other)),  # the group has not heard of it yet
+        CommitOffsets({other: 20}, 1, CLAIM),
+        ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
     ]
-    assert mine.held == Held(1, {other: None})
+    assert mine.held == HeldPartitions(1, {other: None})
     assert there.attempt(mine.next(first, None)) == read("c", {other: (20, 20)})
 
 
@@ -318,7 +330,7 @@ def test_offsets_deleted_unread_are_data_loss(there):
     there.starts[P0], there.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
         there.attempt(mine.next(first, None))
-    assert mine.held == Held(1, {P0: None})
+    assert mine.held == HeldPartitions(1, {P0: None})
 
 
 def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(there):
@@ -328,10 +340,10 @@ def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_gr
     there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
     def answer(ask, asked=there.answer):
-        return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, Existing) else asked(ask)
+        return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, ExistingTopics) else asked(ask)
 
     there.answer = answer
-    with pytest.raises(NotYet, match="the group has not heard yet that topic t was deleted"):
+    with pytest.raises(NotReady, match="the group has not heard yet that topic t was deleted"):
         there.attempt(mine.next(first, None))
     assert there.asked[-1] == Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on")
 
@@ -341,15 +353,15 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there
     mine = batches(LATEST)
     assert there.attempt(mine.next(BEGUN, None)) is BEGUN
     assert there.asked == [
-        Subscribed(),
-        Join(),
-        Look(),
-        SessionLimit(),
-        Subscribed(),
+        SubscribedTopics(),
+        StartMembership(),
+        ReadMembership(),
+        SessionTimeout(),
+        SubscribedTopics(),
         Note("warning", "topic t does not exist yet; it is read from its beginning once it does"),
-        Named(()),
-        Starts(()),
-        Ends(()),
+        ResolveTopicNames(()),
+        LogStartOffsets(()),
+        LogEndOffsets(()),
     ]
     there.topics = Topics([Topic("t", ID, 3)])
     there.sees(target=held(P0))
@@ -371,7 +383,7 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle
             with pytest.raises(type(obstacle)):
                 there.attempt(mine.next(first, None))
         second = there.attempt(mine.next(first, None))
-        return second, mine.held, mine.planned_life, there.offsets, there.view, len(there.asked)
+        return second, mine.held, mine.planned_incarnation, there.offsets, there.view, len(there.asked)
 
     *whole, questions = taken_over()
     assert (whole[0], questions) == (read("c", {P1: (10, 30), P2: (7, 30)}), 9)

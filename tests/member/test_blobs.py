@@ -17,7 +17,7 @@ from apportion.member.assignors.builtin import (
     TopicParts,
     TopicShape,
 )
-from apportion.member.assignors.serde import given_blob, given_of, subscription_blob, subscription_of
+from apportion.member.assignors.serde import decode_assignment, decode_subscription, encode_assignment, encode_subscription
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 
@@ -25,11 +25,11 @@ SAID = Subscription(("t", "u"), b"data", (TopicParts("t", (0, 2)), TopicParts("u
 
 
 def test_a_subscription_comes_back_as_it_was_said():
-    assert subscription_of(subscription_blob(SAID), "instance") == SAID
+    assert decode_subscription(encode_subscription(SAID), "instance") == SAID
 
 
 @pytest.mark.parametrize(
-    "version, heard",
+    ("version", "heard"),
     [
         (0, Subscription(SAID.topics, SAID.user_data)),
         (1, Subscription(SAID.topics, SAID.user_data, SAID.owned)),
@@ -38,41 +38,41 @@ def test_a_subscription_comes_back_as_it_was_said():
     ],
 )
 def test_an_older_version_says_less(version, heard):
-    assert subscription_of(subscription_blob(SAID, version)) == heard
+    assert decode_subscription(encode_subscription(SAID, version)) == heard
 
 
 def test_topics_and_owned_partitions_are_said_in_order():
     muddled = Subscription(("u", "t"), None, (TopicParts("u", (1,)), TopicParts("t", (2, 0, 2)), TopicParts("u", (1,))))
-    said = subscription_of(subscription_blob(muddled))
+    said = decode_subscription(encode_subscription(muddled))
     assert said == Subscription(("t", "u"), None, (TopicParts("t", (0, 2)), TopicParts("u", (1,))))
 
 
 def test_a_generation_below_none_is_none():
-    assert subscription_of(subscription_blob(Subscription((), generation=-5))).generation == -1
+    assert decode_subscription(encode_subscription(Subscription((), generation=-5))).generation == -1
 
 
 def test_an_assignment_comes_back_sorted_and_each_partition_once():
     muddled = Given((TopicParts("u", (1,)), TopicParts("t", (2, 0)), TopicParts("u", (1, 0))), b"data")
-    assert given_of(given_blob(muddled)) == Given((TopicParts("t", (0, 2)), TopicParts("u", (0, 1))), b"data")
+    assert decode_assignment(encode_assignment(muddled)) == Given((TopicParts("t", (0, 2)), TopicParts("u", (0, 1))), b"data")
 
 
 @pytest.mark.parametrize("blob", [b"", b"\0", b"\xff\xff\0\0\0\0\xff\xff\xff\xff", b"\0\3\0\0\0\1\0\1"])
 def test_bytes_that_are_no_assignment_or_subscription_are_told(blob):
     with pytest.raises(DecodeError, match="ConsumerProtocolAssignment"):
-        given_of(blob)
+        decode_assignment(blob)
     with pytest.raises(DecodeError, match="ConsumerProtocolSubscription"):
-        subscription_of(blob)
+        decode_subscription(blob)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=40).map(lambda tail: b"\0\3\0\0\0\1\0\1t" + tail) | st.binary(max_size=40))
 def test_no_bytes_do_worse_than_a_decode_error(blob):
     with suppress(DecodeError):
-        members = {"a": subscription_of(blob), "b": Subscription(("t",), blob, generation=1), "c": SAID}
+        members = {"a": decode_subscription(blob), "b": Subscription(("t",), blob, generation=1), "c": SAID}
         for assignor in CLIENT_ASSIGNORS.values():
             assert sorted(assignor().assign({"t": TopicShape(3)}, members)) == ["a", "b", "c"]
     with suppress(DecodeError):
-        given_of(blob)
+        decode_assignment(blob)
 
 
 def test_sticky_tells_nothing_before_its_first_assignment():

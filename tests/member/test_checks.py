@@ -14,7 +14,7 @@ from apportion.member.assignors.builtin import (
     check_given,
     validate_subscription,
 )
-from apportion.member.assignors.serde import given_blob, given_of
+from apportion.member.assignors.serde import decode_assignment, encode_assignment
 from apportion.topics import TopicPartition
 
 CLUSTER = {"t": TopicShape(2), "u": TopicShape(1)}
@@ -52,7 +52,7 @@ def test_an_assignment_of_everything_to_who_wants_it_is_fine_and_so_is_none():
 
 
 @pytest.mark.parametrize(
-    "answer, fault",
+    ("answer", "fault"),
     [
         ({"x": giving()}, "answers for 'x', which is no member of the group"),
         ({"x": giving(t=(), u=(0,))}, "gives partition 0 of 'u' to 'x', which is no member of the group"),
@@ -130,7 +130,7 @@ def test_numbers_of_arrays_are_numbers():
     cluster, members = {"t": TopicShape(2)}, {"m": Subscription(("t",))}
     answer = {"m": Given((TopicParts("t", tuple(np.arange(2))),))}
     check_given(cluster, members, answer)
-    assert given_of(given_blob(answer["m"])) == giving(t=(0, 1))
+    assert decode_assignment(encode_assignment(answer["m"])) == giving(t=(0, 1))
     with pytest.raises(Refused) as refusal:
         check_given(cluster, members, {"m": Given((TopicParts("t", tuple(np.arange(2, 3))),))})
     assert refusal.value.why == "the assignor gives partition 2 of 't' to 'm', but the topic has 2 partitions"

@@ -1,29 +1,26 @@
 """The classic member, event by event, with whole actions compared: generations, and what goes wrong with them."""
 
-from dataclasses import replace
-
 import pytest
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import Given, Subscription
-from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Adopted,
     Answered,
+    CoordinatorFound,
     Failed,
+    FetchMetadata,
     FindCoordinator,
-    Found,
-    Known,
     Leave,
     Left,
-    LookUp,
     Lost,
+    MembershipState,
+    MetadataFetched,
     Offer,
-    Send,
-    State,
+    SendToCoordinator,
     Subscribe,
     Unanswered,
 )
@@ -55,48 +52,28 @@ from tests.member.classic_words import (
 )
 
 
-def test_a_classic_member_has_kafkas_defaults():
-    settings = ClassicSettings("g")
-    assert [assignor.name for assignor in settings.assignors] == ["range", "cooperative-sticky"]
-    assert replace(settings, assignors=()) == ClassicSettings(
-        group_id="g",
-        assignors=(),
-        instance_id=None,
-        rack_id=None,
-        session_timeout_ms=45_000,
-        heartbeat_interval_ms=3_000,
-        rebalance_timeout_ms=300_000,
-        poll_limit_ms=None,
-        metadata_interval_ms=300_000,
-        request_timeout_ms=5_000,
-        backoff_ms=100,
-        backoff_limit_ms=1_000,
-        wait_limit_ms=120_000,
-    )
-
-
 def test_a_member_joins_in_two_steps_and_is_patient_with_the_second():
     member = eager(rack_id="r")
     assert member.step(Subscribe(("t",)), at(0)) == [FindCoordinator(1, "g")]
-    assert member.step(Found(1), at(1)) == [Send(2, joins("", rack="r"), PARKED_MS)]
+    assert member.step(CoordinatorFound(1), at(1)) == [SendToCoordinator(2, joins("", rack="r"), PARKED_MS)]
     required = JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")
-    assert member.step(Answered(2, required), at(2)) == [Send(3, joins("m", rack="r"), PARKED_MS)]
+    assert member.step(Answered(2, required), at(2)) == [SendToCoordinator(3, joins("m", rack="r"), PARKED_MS)]
     assert member.wake_at() is None  # parked, and heartbeats before a generation are none
-    assert member.view() == View("m", -1, State.JOINING, 1, None, (), None, None)
+    assert member.view() == View("m", -1, MembershipState.JOINING, 1, None, (), None, None)
 
 
 def test_a_follower_syncs_looks_its_topics_up_and_offers_them():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    assert member.step(Answered(2, joined(4)), at(10)) == [Send(3, syncs(4), PARKED_MS)]
-    assert member.step(Answered(3, synced(0, 2)), at(20)) == [LookUp(4, ("t",))]
+    member.step(CoordinatorFound(1), at(0))
+    assert member.step(Answered(2, joined(4)), at(10)) == [SendToCoordinator(3, syncs(4), PARKED_MS)]
+    assert member.step(Answered(3, synced(0, 2)), at(20)) == [FetchMetadata(4, ("t",))]
     assert member.wake_at() == 3_010
-    assert member.step(Known(4, (SEEN,)), at(30)) == [Offer(1, (P0, P2), (), (P0, P2))]
-    assert member.view() == View("m", 4, State.RECONCILING, 1, (P0, P2), (), 20, None)
+    assert member.step(MetadataFetched(4, (SEEN,)), at(30)) == [Offer(1, (P0, P2), (), (P0, P2))]
+    assert member.view() == View("m", 4, MembershipState.RECONCILING, 1, (P0, P2), (), 20, None)
     assert member.step(Adopted(1, (P0, P2)), at(40)) == []
-    assert member.view() == View("m", 4, State.STABLE, 1, (P0, P2), (P0, P2), 20, None)
-    assert member.step(Tick(), at(3_010)) == [Send(5, beats(4), 5_000)]
+    assert member.view() == View("m", 4, MembershipState.STABLE, 1, (P0, P2), (P0, P2), 20, None)
+    assert member.step(Tick(), at(3_010)) == [SendToCoordinator(5, beats(4), 5_000)]
     assert member.step(Answered(5, beaten()), at(3_050)) == []
     assert (member.wake_at(), member.view().last_accepted_ms) == (6_010, 3_050)
 
@@ -104,50 +81,54 @@ def test_a_follower_syncs_looks_its_topics_up_and_offers_them():
 def test_a_leader_looks_up_all_topics_shares_out_and_leaves_nobody_without_bytes():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     others = (("m", Subscription(("t",))), ("n", Subscription(("t",))), ("o", Subscription(("u",))))
-    assert member.step(Answered(2, joined(1, *others, leader="m")), at(0)) == [LookUp(3, ("t", "u"))]
+    assert member.step(Answered(2, joined(1, *others, leader="m")), at(0)) == [FetchMetadata(3, ("t", "u"))]
     shares = syncs(1, ("m", (0, 1)), ("n", (2, 3)), ("o", ()))
-    assert member.step(Known(3, (SEEN,)), at(0)) == [Send(4, shares, PARKED_MS)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [SendToCoordinator(4, shares, PARKED_MS)]
 
 
 def test_a_leader_whose_look_up_fails_keeps_its_place_and_asks_again():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m")), at(0))
     assert member.step(Unanswered(3, "no broker"), at(5)) == [
         Note("warning", "member m cannot look up its topics: no broker"),
     ]
-    assert member.step(Tick(), at(1_005)) == [LookUp(4, ("t",))]
-    assert member.step(Tick(), at(3_000)) == [Send(5, beats(1), 5_000)]
+    assert member.step(Tick(), at(1_005)) == [FetchMetadata(4, ("t",))]
+    assert member.step(Tick(), at(3_000)) == [SendToCoordinator(5, beats(1), 5_000)]
 
 
 def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     answer = joined(1, ("m", Subscription(("t",))), leader="m")
     answer.members += (JoinGroupResponseMember(member_id="broken", metadata=b"\0"),)
     note, look_up = member.step(Answered(2, answer), at(0))
     assert note.text.startswith("a member gets nothing: the subscription of 'broken' cannot be read: ")
-    assert look_up == LookUp(3, ("t",))
+    assert look_up == FetchMetadata(3, ("t",))
     shares = syncs(1, ("m", (0, 1, 2, 3)), ("broken", ()))
-    assert member.step(Known(3, (SEEN,)), at(0)) == [Send(4, shares, PARKED_MS)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [SendToCoordinator(4, shares, PARKED_MS)]
 
 
 def test_an_eager_member_takes_everything_back_before_it_joins_again():
     member = in_group(eager(), 0, 1)
     assert hears_of_a_rebalance(member) == [Offer(1, (), (P0, P1), ())]
-    assert member.view() == View("m", 1, State.RECONCILING, 1, (), (P0, P1), 3_000, None)
-    assert member.step(Tick(), at(6_000)) == [Send(7, beats(1), 5_000)]  # its owner takes long, but it lives
+    assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (), (P0, P1), 3_000, None)
+    assert member.step(Tick(), at(6_000)) == [SendToCoordinator(7, beats(1), 5_000)]  # its owner takes long, but it lives
     assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000)) == []
-    assert member.step(Adopted(1, ()), at(6_001)) == [Send(8, joins(reason="the group rebalances", generation=1), PARKED_MS)]
+    assert member.step(Adopted(1, ()), at(6_001)) == [
+        SendToCoordinator(8, joins(reason="the group rebalances", generation=1), PARKED_MS)
+    ]
 
 
 def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_again():
     member = in_group(eager())
-    assert hears_of_a_rebalance(member, 5)[-1] == Send(6, joins(reason="the group rebalances", generation=1), PARKED_MS)
+    assert hears_of_a_rebalance(member, 5)[-1] == SendToCoordinator(
+        6, joins(reason="the group rebalances", generation=1), PARKED_MS
+    )
     assert member.step(Adopted(1, (P0,)), at(6_001)) == []
     assert member.view().owned == ()
 
@@ -157,19 +138,21 @@ def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds():
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
     said = {"name": "cooperative-sticky", "user_data": data.user_data(("t",)), "owned": (0, 1), "generation": 1}
-    assert hears_of_a_rebalance(member) == [Send(7, joins(reason="the group rebalances", **said), PARKED_MS)]
-    assert member.view() == View("m", 1, State.JOINING, 1, (P0, P1), (P0, P1), 3_000, None)
+    assert hears_of_a_rebalance(member) == [SendToCoordinator(7, joins(reason="the group rebalances", **said), PARKED_MS)]
+    assert member.view() == View("m", 1, MembershipState.JOINING, 1, (P0, P1), (P0, P1), 3_000, None)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
     assert (member.view().epoch, member.view().owned) == (2, (P0, P1))
     member.step(Answered(8, synced(0, 1)), at(3_020))
-    assert member.step(Known(9, (SEEN,)), at(3_030)) == []  # nothing has changed, and nobody is disturbed
-    assert member.view().state is State.STABLE
+    assert member.step(MetadataFetched(9, (SEEN,)), at(3_030)) == []  # nothing has changed, and nobody is disturbed
+    assert member.view().state is MembershipState.STABLE
 
 
 def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_before():
     member = cooperative_loses_p1()
     assert member.wake_at() == 6_010  # nothing but the next heartbeat
-    assert member.step(Adopted(1, (P0,)), at(3_500)) == [Send(10, cooperative_join((0,), 2, "partitions were given up"), PARKED_MS)]
+    assert member.step(Adopted(1, (P0,)), at(3_500)) == [
+        SendToCoordinator(10, cooperative_join((0,), 2, "partitions were given up"), PARKED_MS)
+    ]
 
 
 def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
@@ -177,12 +160,12 @@ def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it():
     member.step(Tick(), at(6_010))
     again = member.step(Answered(10, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_030))
     (send,) = again
-    assert send == Send(11, cooperative_join((0, 1), 2, "the group rebalances"), PARKED_MS)
+    assert send == SendToCoordinator(11, cooperative_join((0, 1), 2, "the group rebalances"), PARKED_MS)
     member.step(Adopted(1, (P0,)), at(6_040))  # while the answer is awaited
     member.step(Answered(11, joined(3, name="cooperative-sticky")), at(6_050))
     member.step(Answered(12, synced(0)), at(6_060))
-    freed = Send(14, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS)
-    assert member.step(Known(13, (SEEN,)), at(6_070)) == [freed]
+    freed = SendToCoordinator(14, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS)
+    assert member.step(MetadataFetched(13, (SEEN,)), at(6_070)) == [freed]
 
 
 def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
@@ -191,15 +174,15 @@ def test_what_was_offered_and_never_adopted_is_freed_by_another_join():
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
     member.step(Answered(6, joined(2, name="cooperative-sticky")), at(3_000))
     member.step(Answered(7, synced(0, 1)), at(3_000))
-    assert member.step(Known(8, (SEEN,)), at(3_000)) == [Offer(1, (P0, P1), (), (P0, P1))]
+    assert member.step(MetadataFetched(8, (SEEN,)), at(3_000)) == [Offer(1, (P0, P1), (), (P0, P1))]
     member.step(Tick(), at(6_000))
     (send,) = member.step(Answered(9, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000))
     assert send.request == cooperative_join((0, 1), 2, "the group rebalances")
     member.step(Answered(10, joined(3, name="cooperative-sticky")), at(6_000))
     member.step(Answered(11, synced(0)), at(6_000))
-    assert member.step(Known(12, (SEEN,)), at(6_000)) == [
+    assert member.step(MetadataFetched(12, (SEEN,)), at(6_000)) == [
         Offer(1, (P0,), (), (P0,)),
-        Send(13, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS),
+        SendToCoordinator(13, cooperative_join((0,), 3, "partitions were given up"), PARKED_MS),
     ]
 
 
@@ -210,7 +193,7 @@ def test_partitions_of_a_topic_that_is_not_wanted_any_more_are_let_go_before_a_c
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
     said = {"name": "cooperative-sticky", "user_data": data.user_data(("u",)), "topics": ("u",), "generation": 1}
-    assert send == Send(6, joins(reason="the subscription has changed", **said), PARKED_MS)
+    assert send == SendToCoordinator(6, joins(reason="the subscription has changed", **said), PARKED_MS)
 
 
 def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken():
@@ -222,7 +205,7 @@ def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken():
     why = "topic t was given and is not subscribed"
     assert member.step(Answered(7, synced(0)), at(3_020)) == [
         Note("warning", f"member m joins again: {why}"),
-        Send(8, joins(topics=("u",), generation=1, reason=why), PARKED_MS),
+        SendToCoordinator(8, joins(topics=("u",), generation=1, reason=why), PARKED_MS),
     ]
 
 
@@ -247,7 +230,7 @@ def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and
     said = cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
     if way is eager:
         assert send.request.protocols == said
-    assert member.view() == View("m", -1, State.JOINING, 2, None, (), 3_010, None)
+    assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None)
 
 
 def test_a_sync_in_a_rebalance_joins_again_and_claims_what_it_holds_with_the_generation_that_gave_it():
@@ -255,8 +238,8 @@ def test_a_sync_in_a_rebalance_joins_again_and_claims_what_it_holds_with_the_gen
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
     (send,) = member.step(Answered(8, SyncGroupResponse(error_code=Code.REBALANCE_IN_PROGRESS)), at(3_020))
-    assert send == Send(9, cooperative_join((0,), 1, None), PARKED_MS)
-    assert member.view().lives == 1
+    assert send == SendToCoordinator(9, cooperative_join((0,), 1, None), PARKED_MS)
+    assert member.view().incarnation == 1
 
 
 def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id():
@@ -265,9 +248,9 @@ def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id():
     assert member.step(Answered(6, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_010)) == [
         Note("warning", "member m lost its place in generation 1: UNKNOWN_MEMBER_ID"),
         Lost(1, (P0,)),
-        Send(7, joins(""), PARKED_MS),
+        SendToCoordinator(7, joins(""), PARKED_MS),
     ]
-    assert member.view() == View("", -1, State.JOINING, 2, None, (), 0, None)
+    assert member.view() == View("", -1, MembershipState.JOINING, 2, None, (), 0, None)
     assert member.step(Adopted(1, (P0,)), at(3_020)) == []
 
 
@@ -277,21 +260,21 @@ def test_the_word_of_an_earlier_life_changes_nothing():
     member.step(Answered(6, beaten(Code.UNKNOWN_MEMBER_ID)), at(3_010))
     member.step(Answered(7, joined(2)), at(3_020))
     member.step(Answered(8, synced(0)), at(3_020))
-    member.step(Known(9, (SEEN,)), at(3_020))
+    member.step(MetadataFetched(9, (SEEN,)), at(3_020))
     before = member.view()
     assert member.step(Adopted(1, (P0,)), at(3_030)) == []
-    assert member.view() == before == View("m", 2, State.RECONCILING, 2, (P0,), (), 3_020, None)
+    assert member.view() == before == View("m", 2, MembershipState.RECONCILING, 2, (P0,), (), 3_020, None)
 
 
 def test_a_join_that_was_forgotten_begins_again_after_a_pause():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id="m")), at(0))
     actions = member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(10))
     assert actions == [Note("warning", "member m lost its place in generation -1: UNKNOWN_MEMBER_ID"), Lost(1, ())]
     assert member.wake_at() == 110
-    assert member.step(Tick(), at(110)) == [Send(4, joins(""), PARKED_MS)]
+    assert member.step(Tick(), at(110)) == [SendToCoordinator(4, joins(""), PARKED_MS)]
 
 
 @pytest.mark.parametrize(
@@ -315,13 +298,13 @@ def test_what_nobody_can_mend_ends_the_membership(code, advice):
         Lost(1, ()),
         Failed(code, code.sentence + advice),
     ]
-    assert member.view() == View("", -1, State.FATAL, 1, None, (), 3_000, f"{code.name}: {code.sentence}{advice}")
-    assert member.step(Leave(), at(3_020)) == [Left(heard=True)]
+    assert member.view() == View("", -1, MembershipState.FATAL, 1, None, (), 3_000, f"{code.name}: {code.sentence}{advice}")
+    assert member.step(Leave(), at(3_020)) == [Left(is_confirmed=True)]
 
 
 def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too():
     member = in_group(eager(instance_id="i"), 0)
-    assert member.step(Tick(), at(3_000)) == [Send(6, beats(1, "i"), 5_000)]
+    assert member.step(Tick(), at(3_000)) == [SendToCoordinator(6, beats(1, "i"), 5_000)]
     why = Code.FENCED_INSTANCE_ID.sentence
     assert member.step(Answered(6, beaten(Code.FENCED_INSTANCE_ID)), at(3_001)) == [
         Lost(1, (P0,)),
@@ -333,21 +316,21 @@ def test_a_coordinator_that_has_moved_is_sought_and_nothing_is_lost():
     member = in_group(eager(), 0)
     member.step(Tick(), at(3_000))
     assert member.step(Answered(6, beaten(Code.NOT_COORDINATOR)), at(3_001)) == [FindCoordinator(7, "g")]
-    assert member.step(Found(7), at(3_002)) == [Send(8, beats(1), 5_000)]
+    assert member.step(CoordinatorFound(7), at(3_002)) == [SendToCoordinator(8, beats(1), 5_000)]
     assert member.view().owned == (P0,)
 
 
 def test_a_lost_answer_to_a_join_or_sync_makes_the_member_join_again():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     assert member.step(Unanswered(2, "cut"), at(10)) == [Note("warning", "no answer for member without an id: cut")]
     assert member.step(Tick(), at(110)) == [FindCoordinator(3, "g")]
-    assert member.step(Found(3), at(110)) == [Send(4, joins(""), PARKED_MS)]
+    assert member.step(CoordinatorFound(3), at(110)) == [SendToCoordinator(4, joins(""), PARKED_MS)]
     member.step(Answered(4, joined(1)), at(120))
     assert member.step(Unanswered(5, "cut"), at(130)) == [Note("warning", "no answer for member m: cut")]
     assert member.step(Tick(), at(330)) == [FindCoordinator(6, "g")]
-    assert member.step(Found(6), at(330)) == [Send(7, joins("m"), PARKED_MS)]
+    assert member.step(CoordinatorFound(6), at(330)) == [SendToCoordinator(7, joins("m"), PARKED_MS)]
 
 
 def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
@@ -355,7 +338,7 @@ def test_the_answer_to_a_request_that_nobody_waits_for_changes_nothing():
     before = member.view()
     assert member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(5)) == []
     assert member.step(Answered(99, beaten(Code.ILLEGAL_GENERATION)), at(5)) == []
-    assert member.step(Known(5, ()), at(5)) == []
+    assert member.step(MetadataFetched(5, ()), at(5)) == []
     assert member.view() == before
 
 
@@ -365,21 +348,21 @@ def test_the_answer_to_an_earlier_search_is_not_the_answer_to_this_one():
     member.step(Unanswered(1, "no broker"), at(0))
     assert member.step(Tick(), at(100)) == [FindCoordinator(2, "g")]
     for other in (1, 3):
-        assert member.step(Found(other), at(101)) == []
+        assert member.step(CoordinatorFound(other), at(101)) == []
         assert member.step(Unanswered(other, "another"), at(101)) == []
-    assert member.step(Found(2), at(102)) == [Send(3, joins(""), PARKED_MS)]
+    assert member.step(CoordinatorFound(2), at(102)) == [SendToCoordinator(3, joins(""), PARKED_MS)]
 
 
 def test_a_coordinator_that_fails_is_asked_again_for_a_bounded_time():
     member = eager(wait_limit_ms=500)
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     broken = JoinGroupResponse(error_code=Code.UNKNOWN_SERVER_ERROR)
     (note,) = member.step(Answered(2, broken), at(1_000))
     assert note.text.startswith("JoinGroup of member without an id: UNKNOWN_SERVER_ERROR: ")
-    assert member.step(Tick(), at(1_100)) == [Send(3, joins(""), PARKED_MS)]
+    assert member.step(Tick(), at(1_100)) == [SendToCoordinator(3, joins(""), PARKED_MS)]
     assert len(member.step(Answered(3, broken), at(1_499))) == 1
-    assert member.step(Tick(), at(1_699)) == [Send(4, joins(""), PARKED_MS)]
+    assert member.step(Tick(), at(1_699)) == [SendToCoordinator(4, joins(""), PARKED_MS)]
     why = Code.UNKNOWN_SERVER_ERROR.sentence
     assert member.step(Answered(4, broken), at(1_700)) == [Lost(1, ()), Failed(Code.UNKNOWN_SERVER_ERROR, why)]
 

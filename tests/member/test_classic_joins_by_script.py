@@ -1,10 +1,12 @@
 """What a classic member does when joining goes on for longer than it should, and what it says in a join."""
 
+from dataclasses import replace
+
 from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assignors.interface import TopicParts
 from apportion.member.classic.requests import ClassicSettings, join_request
-from apportion.member.membership import Answered, Found, Leave, Send, Subscribe
+from apportion.member.membership import Answered, CoordinatorFound, Leave, SendToCoordinator, Subscribe
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.member.classic_words import PARKED_MS, at, eager, in_group, joins
@@ -17,10 +19,10 @@ def told(member_id):
 def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    assert member.step(Answered(2, told("m")), at(0)) == [Send(3, joins("m"), PARKED_MS)]
+    member.step(CoordinatorFound(1), at(0))
+    assert member.step(Answered(2, told("m")), at(0)) == [SendToCoordinator(3, joins("m"), PARKED_MS)]
     assert (member.step(Answered(3, told("n")), at(0)), member.wake_at()) == ([], 100)
-    assert member.step(Tick(), at(100)) == [Send(4, joins("n"), PARKED_MS)]
+    assert member.step(Tick(), at(100)) == [SendToCoordinator(4, joins("n"), PARKED_MS)]
     assert (member.step(Answered(4, told("o")), at(100)), member.wake_at()) == ([], 300)
 
 
@@ -35,3 +37,23 @@ def test_a_long_reason_for_joining_is_cut():
     mine, owned = ClassicSettings("g"), (TopicParts("t", (0,)),)
     assert join_request(mine, "m", ("t",), owned, 1, "x" * 256).reason == "x" * 255
     assert join_request(mine, "m", ("t",), owned, 1, None).reason is None
+
+
+def test_a_classic_member_has_kafkas_defaults():
+    settings = ClassicSettings("g")
+    assert [assignor.name for assignor in settings.assignors] == ["range", "cooperative-sticky"]
+    assert replace(settings, assignors=()) == ClassicSettings(
+        group_id="g",
+        assignors=(),
+        instance_id=None,
+        rack_id=None,
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=3_000,
+        rebalance_timeout_ms=300_000,
+        poll_limit_ms=None,
+        metadata_interval_ms=300_000,
+        request_timeout_ms=5_000,
+        backoff_ms=100,
+        backoff_limit_ms=1_000,
+        wait_limit_ms=120_000,
+    )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from tests.member.groupworld import REBALANCE_MS, SESSION_MS, GroupWorld
 
 NAMES = ("a", "b", "c")
@@ -26,7 +26,7 @@ BACKWARDS = [
 happenings = st.lists(st.one_of(*ONWARDS * 3, *CHANGES * 2, *BACKWARDS), min_size=20, max_size=100)
 
 
-def play(history, kinds):
+def play(history, kinds):  # noqa: C901  (an arm for each event)
     """The world after a history of members of these kinds, and after it has come to rest."""
     world = GroupWorld(t=3)
     for name in NAMES[:2]:
@@ -112,8 +112,8 @@ def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever
             world.deliver(0)
             world.adopts(other)
         world.wait(500)
-    assert (slow.view.lives, slow.uses) == (2, ())
-    assert (other.view.state, len(other.uses)) == (State.JOINING, 0) or len(other.uses) in (2, 4)
+    assert (slow.view.incarnation, slow.uses) == (2, ())
+    assert (other.view.state, len(other.uses)) == (MembershipState.JOINING, 0) or len(other.uses) in (2, 4)
     world.settle()
     assert sizes(world) == [2, 2]
 
@@ -127,7 +127,7 @@ def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else():
         world.deliver_all(quick=[leader])
         world.wait(500)
     world.joins("c", "cooperative-sticky")
-    while slow.view.state is not State.JOINING:
+    while slow.view.state is not MembershipState.JOINING:
         world.wait(500)
         world.deliver_to(slow)
     for _ in range(10):  # all but the slow one hear of the next generation
@@ -136,7 +136,7 @@ def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else():
             for actor in (leader, world.actors["c"]):
                 world.adopts(actor)
         world.wait(500)
-    assert slow.view.state is State.JOINING
+    assert slow.view.state is MembershipState.JOINING
     world.adopts(slow)
     assert slow.uses == slow.view.target != ()
     world.settle()

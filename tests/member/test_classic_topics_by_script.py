@@ -10,19 +10,19 @@ from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Adopted,
     Answered,
+    CoordinatorFound,
     Failed,
-    Found,
-    Known,
+    FetchMetadata,
     Leave,
     Left,
-    LookUp,
     Lost,
+    MembershipState,
+    MetadataFetched,
     Offer,
     Polled,
-    SeenTopic,
-    Send,
-    State,
+    SendToCoordinator,
     Subscribe,
+    TopicDescription,
     Unanswered,
 )
 from apportion.topics import IdPartition
@@ -80,10 +80,10 @@ class Broken(Range):
 def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assignor, why):
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     members = (("m", Subscription(("t",))), ("n", Subscription(("t",))))
     member.step(Answered(2, joined(1, *members, leader="m")), at(0))
-    assert member.step(Known(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
     (send,) = member.step(Leave(), at(1))
     assert send.request == LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
 
@@ -91,7 +91,7 @@ def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(assi
 def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1)), at(0))
     lost, failed = member.step(Answered(3, SyncGroupResponse(assignment=b"\0")), at(0))
     assert lost == Lost(1, ())
@@ -101,10 +101,10 @@ def test_an_assignment_that_is_no_assignment_ends_the_member_with_a_sentence():
 def test_a_member_that_its_leader_forgot_holds_nothing():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1)), at(0))
     assert member.step(Answered(3, SyncGroupResponse(assignment=b"")), at(0)) == [Offer(1, (), (), ())]
-    assert (member.view().state, member.wake_at()) == (State.STABLE, 3_000)
+    assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 3_000)
 
 
 # goodbyes
@@ -115,16 +115,16 @@ def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked():
     hears_of_a_rebalance(member)
     member.step(Adopted(1, ()), at(3_000))
     leaves = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),))
-    assert member.step(Leave(), at(3_010)) == [Send(8, leaves, 5_000)]
+    assert member.step(Leave(), at(3_010)) == [SendToCoordinator(8, leaves, 5_000)]
     assert member.step(Answered(7, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(3_011)) == []
     left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
-    assert member.step(Answered(8, left), at(3_012)) == [Left(heard=True)]
-    assert member.view() == View("", -1, State.UNSUBSCRIBED, 1, None, (), 3_000, None)
+    assert member.step(Answered(8, left), at(3_012)) == [Left(is_confirmed=True)]
+    assert member.view() == View("", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None)
 
 
 def test_a_static_member_keeps_its_place_open():
     member = in_group(eager(instance_id="i"), 0)
-    assert member.step(Leave(), at(10)) == [Left(heard=True)]
+    assert member.step(Leave(), at(10)) == [Left(is_confirmed=True)]
 
 
 def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back():
@@ -133,14 +133,14 @@ def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back()
     assert note.text == "member m leaves: its owner did not come back within 1000 ms"
     assert (lost, type(send.request)) == (Lost(1, (P0,)), LeaveGroupRequest)
     assert member.step(Answered(6, LeaveGroupResponse()), at(1_010)) == []
-    assert (member.view().state, member.wake_at()) == (State.STALE, None)
-    assert member.step(Polled(), at(5_000)) == [Send(7, joins(""), PARKED_MS)]
+    assert (member.view().state, member.wake_at()) == (MembershipState.STALE, None)
+    assert member.step(Polled(), at(5_000)) == [SendToCoordinator(7, joins(""), PARKED_MS)]
 
 
 def test_a_static_member_whose_owner_is_silent_is_silent_too_and_keeps_its_place_until_its_session_ends():
     member = in_group(eager(instance_id="i", poll_limit_ms=1_000), 0)
     note, lost = member.step(Tick(), at(1_000))
-    assert (type(note), lost, member.view().state, member.wake_at()) == (Note, Lost(1, (P0,)), State.STALE, None)
+    assert (type(note), lost, member.view().state, member.wake_at()) == (Note, Lost(1, (P0,)), MembershipState.STALE, None)
 
 
 # topics that change
@@ -149,40 +149,42 @@ def test_a_static_member_whose_owner_is_silent_is_silent_too_and_keeps_its_place
 def test_a_leader_whose_topic_grows_wants_a_new_generation():
     member = cooperative(metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
-    member.step(Known(3, (SEEN,)), at(0))
+    member.step(MetadataFetched(3, (SEEN,)), at(0))
     member.step(Answered(4, synced(0, 1, 2, 3)), at(0))
-    member.step(Known(5, (SEEN,)), at(0))
+    member.step(MetadataFetched(5, (SEEN,)), at(0))
     member.step(Adopted(1, (P0, P1, P2, P3)), at(0))
-    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
-    assert member.step(Known(6, (SEEN,)), at(1_001)) == []
-    assert member.step(Tick(), at(2_001)) == [LookUp(7, ("t",))]
-    (send,) = member.step(Known(7, (SEEN._replace(partitions=6),)), at(2_002))
-    assert send == Send(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
+    assert member.step(Tick(), at(1_000)) == [FetchMetadata(6, ("t",))]
+    assert member.step(MetadataFetched(6, (SEEN,)), at(1_001)) == []
+    assert member.step(Tick(), at(2_001)) == [FetchMetadata(7, ("t",))]
+    (send,) = member.step(MetadataFetched(7, (SEEN._replace(partitions=6),)), at(2_002))
+    assert send == SendToCoordinator(8, cooperative_join((0, 1, 2, 3), 1, "topics have changed"), PARKED_MS)
 
 
 def test_a_leader_whose_first_topic_appears_wants_a_new_generation():
     member = cooperative(metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m", name="cooperative-sticky")), at(0))
-    member.step(Known(3, ()), at(0))
+    member.step(MetadataFetched(3, ()), at(0))
     member.step(Answered(4, synced()), at(0))
     member.step(Tick(), at(1_000))
-    (send,) = member.step(Known(5, (SEEN,)), at(1_001))
+    (send,) = member.step(MetadataFetched(5, (SEEN,)), at(1_001))
     assert send.request.reason == "topics have changed"
 
 
 def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives_it():
     member = in_group(cooperative(metadata_interval_ms=1_000), 0, name="cooperative-sticky")
     member.step(Tick(), at(1_000))
-    assert member.step(Known(6, (SeenTopic("t", U, 4),)), at(1_001)) == [Offer(1, (), (P0,), ())]
-    assert member.step(Adopted(1, ()), at(1_002)) == [Send(7, cooperative_join((), 1, "topic t was made again"), PARKED_MS)]
+    assert member.step(MetadataFetched(6, (TopicDescription("t", U, 4),)), at(1_001)) == [Offer(1, (), (P0,), ())]
+    assert member.step(Adopted(1, ()), at(1_002)) == [
+        SendToCoordinator(7, cooperative_join((), 1, "topic t was made again"), PARKED_MS)
+    ]
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(1_003))
     member.step(Answered(8, synced(0)), at(1_004))
     again = IdPartition(U, 0)
-    assert member.step(Known(9, (SeenTopic("t", U, 4),)), at(1_005)) == [Offer(1, (again,), (), (again,))]
+    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(1_005)) == [Offer(1, (again,), (), (again,))]
 
 
 def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_that_was_given():
@@ -190,17 +192,17 @@ def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_tha
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_000))
     member.step(Answered(8, synced(0)), at(3_000))
-    assert member.step(Known(9, (SeenTopic("t", U, 4),)), at(3_000)) == [Offer(1, (), (P0,), ())]
+    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(3_000)) == [Offer(1, (), (P0,), ())]
     (send,) = member.step(Adopted(1, ()), at(3_001))
     assert send.request.reason == "topic t was made again"
 
 
 def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back():
     member = in_group(eager(metadata_interval_ms=3_000), 0)
-    assert LookUp(6, ("t",)) in member.step(Tick(), at(3_000))
+    assert FetchMetadata(6, ("t",)) in member.step(Tick(), at(3_000))
     assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [Offer(1, (), (P0,), ())]
     member.step(Adopted(1, ()), at(3_002))
-    assert member.step(Known(6, (SEEN,)), at(3_003)) == []
+    assert member.step(MetadataFetched(6, (SEEN,)), at(3_003)) == []
     assert member.view().target == ()
 
 
@@ -208,19 +210,19 @@ def leads_a_generation_that_withholds():
     """A cooperative leader of 1 that gave others less than there is, as "a" still owned all of it; request 5 was the last."""
     member = cooperative()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     others = (("a", Subscription(("t",), None, of_t(0, 1, 2, 3), 7)), ("m", Subscription(("t",))))
     member.step(Answered(2, joined(1, *others, leader="m", name="cooperative-sticky")), at(0))
-    member.step(Known(3, (SEEN,)), at(0))
+    member.step(MetadataFetched(3, (SEEN,)), at(0))
     member.step(Answered(4, synced()), at(0))
     return member
 
 
 def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken():
     member = leads_a_generation_that_withholds()
-    look = next(each for each in member.step(Tick(), at(60_000)) if isinstance(each, LookUp))
-    answered = member.step(Known(look.request_id, (SEEN,)), at(60_001))
-    assert (answered, member.state) == ([], State.JOINING)  # its heartbeat is still under way
+    look = next(each for each in member.step(Tick(), at(60_000)) if isinstance(each, FetchMetadata))
+    answered = member.step(MetadataFetched(look.request_id, (SEEN,)), at(60_001))
+    assert (answered, member.state) == ([], MembershipState.JOINING)  # its heartbeat is still under way
 
 
 def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_for_it():
@@ -228,20 +230,20 @@ def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_f
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
     member.step(Answered(6, joined(2)), at(3_000))
-    look = next(each for each in member.step(Answered(7, synced(0, 9, -1)), at(3_000)) if isinstance(each, LookUp))
-    assert member.step(Known(look.request_id, (SEEN,)), at(3_000)) == [Offer(1, (P0,), (), (P0,))]
-    assert any(isinstance(each, LookUp) for each in member.step(Tick(), at(4_000)))
+    look = next(each for each in member.step(Answered(7, synced(0, 9, -1)), at(3_000)) if isinstance(each, FetchMetadata))
+    assert member.step(MetadataFetched(look.request_id, (SEEN,)), at(3_000)) == [Offer(1, (P0,), (), (P0,))]
+    assert any(isinstance(each, FetchMetadata) for each in member.step(Tick(), at(4_000)))
 
 
 def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1)), at(0))
     member.step(Answered(3, synced(0)), at(0))
-    assert member.step(Known(4, ()), at(0)) == [Offer(1, (), (), ())]
-    assert member.step(Tick(), at(1_000)) == [LookUp(5, ("t",))]
-    assert member.step(Known(5, (SEEN,)), at(1_001)) == [Offer(1, (P0,), (), (P0,))]
+    assert member.step(MetadataFetched(4, ()), at(0)) == [Offer(1, (), (), ())]
+    assert member.step(Tick(), at(1_000)) == [FetchMetadata(5, ("t",))]
+    assert member.step(MetadataFetched(5, (SEEN,)), at(1_001)) == [Offer(1, (P0,), (), (P0,))]
 
 
 # groups that have gone over to KIP-848
@@ -253,23 +255,23 @@ def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds
     hears_of_a_rebalance(member)  # its heartbeat of 3,000 ms is the last sign that the group still had it
     member.step(Unanswered(7, "cut"), at(40_000))
     member.step(Tick(), at(40_100))
-    member.step(Found(8), at(40_100))
+    member.step(CoordinatorFound(8), at(40_100))
     actions = member.step(Answered(9, joined(2, name="cooperative-sticky", leader="")), at(answered_ms))
-    assert member.view().lives == lives
+    assert member.view().incarnation == lives
     lost = [action for action in actions if isinstance(action, Lost)]
     assert lost == ([] if lives == 1 else [Lost(1, (P0,))])
     if lives == 2:
         memory = CooperativeSticky()
         memory.on_assignment(Given(of_t(0)), 1)
         again = joins(name="cooperative-sticky", user_data=memory.user_data(("t",)))
-        assert actions[-1] == Send(10, again, PARKED_MS)
+        assert actions[-1] == SendToCoordinator(10, again, PARKED_MS)
 
 
 def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join():
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     assert member.step(Answered(7, joined(2, name="cooperative-sticky")), at(60_000)) == [
-        Send(8, syncs(2, name="cooperative-sticky"), PARKED_MS)
+        SendToCoordinator(8, syncs(2, name="cooperative-sticky"), PARKED_MS)
     ]
     assert member.view().owned == (P0,)
 
@@ -294,25 +296,25 @@ class Aloof(Hasty):
 def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(assignor):
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     members = (("m", Subscription(("t",))), ("n", Subscription(("t",), owned=of_t(2))))
     member.step(Answered(2, joined(1, *members, leader="m", name=assignor.name)), at(0))
     why = "the assignor gives partition 2 of 't' to 'm' while 'n' still owns it"
-    assert member.step(Known(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
 
 
 def test_the_answer_to_an_earlier_look_is_not_the_answer_to_this_one():
     member = eager()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, joined(1, ("m", Subscription(("t",))), leader="m")), at(0))
     member.step(Unanswered(3, "no broker"), at(0))
-    assert member.step(Tick(), at(1_000)) == [LookUp(4, ("t",))]
-    assert member.step(Known(3, (SEEN,)), at(1_001)) == []
-    assert member.step(Known(5, (SEEN,)), at(1_001)) == []
+    assert member.step(Tick(), at(1_000)) == [FetchMetadata(4, ("t",))]
+    assert member.step(MetadataFetched(3, (SEEN,)), at(1_001)) == []
+    assert member.step(MetadataFetched(5, (SEEN,)), at(1_001)) == []
     assert member.step(Unanswered(3, "late"), at(1_001)) == []
     assert member.step(Unanswered(5, "early"), at(1_001)) == []
-    assert member.step(Known(4, (SEEN,)), at(1_001)) == [Send(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)]
+    assert member.step(MetadataFetched(4, (SEEN,)), at(1_001)) == [SendToCoordinator(5, syncs(1, ("m", (0, 1, 2, 3))), PARKED_MS)]
 
 
 def test_an_owner_that_comes_back_in_time_is_given_its_time_anew():
@@ -341,15 +343,15 @@ def test_a_group_that_rebalances_again_and_again_is_joined_with_pauses():
 
 def test_a_topic_that_is_deleted_is_let_go_of():
     member = in_group(eager(metadata_interval_ms=1_000), 0)
-    assert member.step(Tick(), at(1_000)) == [LookUp(6, ("t",))]
-    assert member.step(Known(6, ()), at(1_001)) == [Offer(1, (), (P0,), ())]
+    assert member.step(Tick(), at(1_000)) == [FetchMetadata(6, ("t",))]
+    assert member.step(MetadataFetched(6, ()), at(1_001)) == [Offer(1, (), (P0,), ())]
 
 
 def test_a_first_join_late_in_the_life_of_a_process_loses_nothing():
     member = eager()
     member.step(Subscribe(("t",)), at(100_000))
-    member.step(Found(1), at(100_000))
-    assert member.step(Answered(2, joined(1, leader="")), at(100_010)) == [Send(3, syncs(1), PARKED_MS)]
-    assert member.view().lives == 1
+    member.step(CoordinatorFound(1), at(100_000))
+    assert member.step(Answered(2, joined(1, leader="")), at(100_010)) == [SendToCoordinator(3, syncs(1), PARKED_MS)]
+    assert member.view().incarnation == 1
     member.step(Answered(3, SyncGroupResponse()), at(100_020))
     assert member.wake_at() == 103_010  # the next heartbeat

@@ -1,8 +1,17 @@
 """A group's offsets: what of a span is due, and requests and answers by name and by id."""
 
 from apportion.errors import Code
-from apportion.member.batch.offsets import Fetched, Membership, Stored, commit_codes, commit_request, due, fetch_request, fetched
-from apportion.member.batch.span import span
+from apportion.member.batch.offsets import (
+    FetchedOffsets,
+    Membership,
+    OffsetAndMetadata,
+    commit_errors,
+    commit_request,
+    due_commits,
+    fetch_request,
+    parse_fetch_response,
+)
+from apportion.member.batch.span import sorted_span
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.offset_commit import (
@@ -28,10 +37,10 @@ P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 
 
 def test_due_is_what_is_held_and_above_what_the_group_knows():
-    batch = span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
-    assert due(batch, {P0, P1}, {P0: 10, P1: 3}) == {P1: 10}
-    assert due(batch, {P0, P2}, {P0: None}) == {P0: 10, P2: 10}
-    assert due(batch, set(), {}) == {}
+    batch = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
+    assert due_commits(batch, {P0, P1}, {P0: 10, P1: 3}) == {P1: 10}
+    assert due_commits(batch, {P0, P2}, {P0: None}) == {P0: 10, P2: 10}
+    assert due_commits(batch, set(), {}) == {}
 
 
 def test_a_commit_names_its_topics_both_ways_and_says_who_commits():
@@ -59,7 +68,7 @@ def test_the_answer_to_a_commit_is_read_by_name_and_by_id():
         OffsetCommitResponsePartition(partition_index=1, error_code=Code.STALE_MEMBER_EPOCH),
     )
     for topic in (OffsetCommitResponseTopic(name="t", partitions=parts), OffsetCommitResponseTopic(topic_id=ID, partitions=parts)):
-        assert commit_codes(OffsetCommitResponse(topics=(topic,)), [P0, P1, P2]) == {
+        assert commit_errors(OffsetCommitResponse(topics=(topic,)), [P0, P1, P2]) == {
             P0: Code.NONE,
             P1: Code.STALE_MEMBER_EPOCH,
             P2: Code.UNKNOWN_SERVER_ERROR,
@@ -79,17 +88,20 @@ def test_a_partition_without_an_offset_is_none_and_one_with_an_error_is_told_apa
         OffsetFetchResponsePartitions(partition_index=2, committed_offset=-1, error_code=Code.UNSTABLE_OFFSET_COMMIT),
     )
     group = OffsetFetchResponseGroup(group_id="g", topics=(OffsetFetchResponseTopics(topic_id=ID, partitions=partitions),))
-    assert fetched(OffsetFetchResponse(groups=(group,)), [P0, P1, P2]) == (
+    assert parse_fetch_response(OffsetFetchResponse(groups=(group,)), [P0, P1, P2]) == (
         Code.NONE,
-        Fetched({P0: Stored(12), P1: Stored(None)}, {P2: Code.UNSTABLE_OFFSET_COMMIT}),
+        FetchedOffsets({P0: OffsetAndMetadata(12), P1: OffsetAndMetadata(None)}, {P2: Code.UNSTABLE_OFFSET_COMMIT}),
     )
 
 
 def test_the_first_offset_of_all_is_an_offset():
     partitions = (OffsetFetchResponsePartitions(partition_index=0, committed_offset=0),)
     group = OffsetFetchResponseGroup(group_id="g", topics=(OffsetFetchResponseTopics(name="t", partitions=partitions),))
-    assert fetched(OffsetFetchResponse(groups=(group,)), [P0]) == (Code.NONE, Fetched({P0: Stored(0)}, {}))
-    assert due(span("c", {P0: (0, 0), P1: (0, 1)}), {P0, P1}, {P0: None, P1: 0}) == {P0: 0, P1: 1}
+    assert parse_fetch_response(OffsetFetchResponse(groups=(group,)), [P0]) == (
+        Code.NONE,
+        FetchedOffsets({P0: OffsetAndMetadata(0)}, {}),
+    )
+    assert due_commits(sorted_span("c", {P0: (0, 0), P1: (0, 1)}), {P0, P1}, {P0: None, P1: 0}) == {P0: 0, P1: 1}
 
 
 def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers():

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.member.assignors.builtin import Rebalance, Subscription, TopicShape, check_given
-from apportion.member.assignors.serde import subscription_blob, subscription_of
+from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from tests.member.worked_example import weighted
 
 
@@ -16,7 +16,7 @@ def _weighted():
 def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted):
     cluster = {"t": TopicShape(8), "u": TopicShape(2)}
     said = {
-        name: subscription_of(subscription_blob(Subscription(topics, weighted(weight).user_data(topics))))
+        name: decode_subscription(encode_subscription(Subscription(topics, weighted(weight).user_data(topics))))
         for name, weight, topics in [("light", 1, ("t",)), ("heavy", 3, ("t",)), ("both", 4, ("u", "t"))]
     }
     answer = weighted().assign(cluster, said)

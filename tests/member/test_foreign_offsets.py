@@ -3,11 +3,11 @@
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.plan import EARLIEST, Starting
-from apportion.member.batch.rule import Batches
-from apportion.member.batch.sinks import Announcement
-from apportion.member.batch.span import Span, span
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.sinks import WriterReport
+from apportion.member.batch.span import Span, sorted_span
 from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 
@@ -17,7 +17,7 @@ def there():
 
 
 def batches():
-    return Batches(("t",), checkpoint="c", starting=Starting(EARLIEST))
+    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 @pytest.mark.parametrize("end", [5, 9])
@@ -30,9 +30,9 @@ def test_what_a_foreign_client_has_committed_travels_in_the_span_and_bears_the_s
     there.sees(target=held(P0, P1))
     doubted = there.attempt(mine.next(first, None))
     assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(nameless=(P1,))
-    assert there.stored(P1) == Stored(5, "java consumer")
+    assert there.stored(P1) == OffsetAndMetadata(5, "java consumer")
     assert there.attempt(mine.next(doubted, None)) is doubted  # the batch is written, and nothing is new
-    assert there.stored(P1) == Stored(end, CLAIM)
+    assert there.stored(P1) == OffsetAndMetadata(end, CLAIM)
     there.ends[P1] = 12
     assert there.attempt(mine.next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
 
@@ -47,9 +47,9 @@ def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_th
     there.metadata[P1] = ""  # a foreign client has committed 10 as well
     there.sees(target=held(P0, P1))
     doubted = there.attempt(mine.next(one, None))
-    assert (doubted.nameless, there.stored(P1)) == ((P1,), Stored(10, ""))
+    assert (doubted.nameless, there.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
     there.attempt(mine.next(doubted, None))
-    assert there.stored(P1) == Stored(10, CLAIM)
+    assert there.stored(P1) == OffsetAndMetadata(10, CLAIM)
 
 
 def test_it_is_so_after_an_attempt_that_was_cut(there):
@@ -62,7 +62,7 @@ def test_it_is_so_after_an_attempt_that_was_cut(there):
             assert there.attempt(mine.next(BEGUN, None)).nameless == (P1,)
             break
         except Refused:
-            assert there.stored(P1) == Stored(5, "")
+            assert there.stored(P1) == OffsetAndMetadata(5, "")
     else:
         raise AssertionError("no attempt came through")
 
@@ -74,7 +74,7 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, 
     there.offsets, there.metadata = {P1: offset}, {P1: ""}
     there.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
-    mine = Batches(("t",), checkpoint="c", starting=Starting(EARLIEST), fail_on_data_loss=False)
+    mine = BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False)
     assert there.attempt(mine.next(previous, None)).nameless == ()
     assert there.stored(P1).metadata == CLAIM
 
@@ -90,17 +90,17 @@ def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitio
     """P2 has had no row yet, and versions of before set a fence with rows only. Another query may have been upgraded first."""
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM if is_second else "", P2: ""}
     mine = batches()
-    asking = there.attempt(mine.next(span("old", {P0: (0, 4)}), None))
-    there.told = Announcement(TABLE, holds=True)
+    asking = there.attempt(mine.next(sorted_span("old", {P0: (0, 4)}), None))
+    there.told = WriterReport(TABLE, holds=True)
     there.sees(target=held(P0, P2))
     assert there.attempt(mine.next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
-    assert (there.stored(P0), there.stored(P2)) == (Stored(4, CLAIM), Stored(6, CLAIM))
+    assert (there.stored(P0), there.stored(P2)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(6, CLAIM))
 
 
 def test_a_new_checkpoint_in_a_group_that_has_its_sink_doubts_what_bears_no_name_though_the_table_has_fences(there):
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
     mine = batches()
     asking = there.attempt(mine.next(BEGUN._replace(id="", sinks=None), None))
-    there.told = Announcement(TABLE, holds=True)
+    there.told = WriterReport(TABLE, holds=True)
     there.sees(target=held(P0, P2))
     assert there.attempt(mine.next(asking, None)).nameless == (P0, P2)

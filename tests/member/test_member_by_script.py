@@ -8,16 +8,16 @@ from apportion.member.consumer.machine import ConsumerMember, Settings, View
 from apportion.member.membership import (
     Adopted,
     Answered,
+    CoordinatorFound,
     Failed,
     FindCoordinator,
-    Found,
     Leave,
     Left,
     Lost,
+    MembershipState,
     Offer,
     Polled,
-    Send,
-    State,
+    SendToCoordinator,
     Subscribe,
     Unanswered,
     from_wire,
@@ -63,7 +63,7 @@ def joined(*assigned, epoch=1, **settings):
     """A member that has joined at 0 ms and has adopted `assigned` (requests 1 to 3), and is STABLE with nothing in flight."""
     member = new_member(**settings)
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, accepted(epoch, *assigned)), at(0))
     if assigned:
         member.step(Adopted(1, tuple(assigned)), at(0))
@@ -92,8 +92,8 @@ def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say
     assert member.step(Tick(), at(0)) == []
     assert member.step(Subscribe(("t", "s", "t")), at(5)) == [FindCoordinator(1, "g")]
     assert member.wake_at() is None
-    assert member.step(Found(1), at(9)) == [
-        Send(2, full(0, topics=("s", "t"), rack_id="r", server_assignor="uniform"), timeout_ms=5_000)
+    assert member.step(CoordinatorFound(1), at(9)) == [
+        SendToCoordinator(2, full(0, topics=("s", "t"), rack_id="r", server_assignor="uniform"), timeout_ms=5_000)
     ]
     assert member.wake_at() is None
 
@@ -101,96 +101,98 @@ def test_a_member_finds_its_coordinator_then_joins_with_everything_it_has_to_say
 def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     assert member.step(Answered(2, accepted(1, P0, P1)), at(10)) == [Offer(1, (P0, P1), (), (P0, P1))]
     assert member.wake_at() == 1_000
-    assert member.step(Tick(), at(1_000)) == [Send(3, beat(1, topic_partitions=to_wire((P0, P1))), timeout_ms=5_000)]
+    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), timeout_ms=5_000)]
     assert member.step(Answered(3, accepted(1, unchanged=True)), at(1_010)) == []
-    assert member.step(Adopted(1, (P0, P1)), at(1_200)) == [Send(4, beat(1), timeout_ms=5_000)]
+    assert member.step(Adopted(1, (P0, P1)), at(1_200)) == [SendToCoordinator(4, beat(1), timeout_ms=5_000)]
     assert member.step(Answered(4, accepted(1, unchanged=True)), at(1_210)) == []
     assert member.wake_at() == 2_200
-    assert member.view() == View("m", 1, State.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
+    assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
 
 
 def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_later():
     member = joined(P0, P1)
-    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
-    assert (member.view().state, member.view().owned) == (State.RECONCILING, (P0, P1))
-    assert member.step(Adopted(1, (P0,)), at(1_300)) == [Send(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)]
+    assert (member.view().state, member.view().owned) == (MembershipState.RECONCILING, (P0, P1))
+    assert member.step(Adopted(1, (P0,)), at(1_300)) == [SendToCoordinator(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)]
     assert member.step(Answered(5, accepted(2, P0, P2)), at(1_301)) == [Offer(1, (P0, P2), (), (P2,))]
-    assert member.view().state is State.RECONCILING
+    assert member.view().state is MembershipState.RECONCILING
 
 
 def test_a_member_that_is_told_again_what_it_holds_stays_as_it_is():
     member = joined(P0, P1)
-    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P1, P0)), at(1_001)) == []
-    assert member.view() == View("m", 1, State.STABLE, 1, (P0, P1), (P0, P1), 1_001, None)
+    assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_001, None)
 
 
 def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged():
     member = joined(P0, P1)
     member.step(Tick(), at(1_000))
     member.step(Answered(4, accepted(2, P0)), at(1_001))
-    assert member.step(Tick(), at(2_000)) == [Send(5, beat(2), 5_000)]
+    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(5, beat(2), 5_000)]
     assert member.step(Adopted(1, (P0,)), at(2_001)) == []
     assert member.step(Answered(5, accepted(3, P2)), at(2_002)) == [
         Offer(1, (P2,), (P0,), (P2,)),
-        Send(6, beat(3, topic_partitions=to_wire((P0, P2))), 5_000),
+        SendToCoordinator(6, beat(3, topic_partitions=to_wire((P0, P2))), 5_000),
     ]
-    assert member.view().state is State.RECONCILING
+    assert member.view().state is MembershipState.RECONCILING
 
 
 def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, accepted(1, P0, P1)), at(0))
-    assert member.step(Adopted(1, (P1,)), at(1)) == [Send(3, beat(1, topic_partitions=to_wire((P0, P1))), 5_000)]
-    assert member.view() == View("m", 1, State.RECONCILING, 1, (P0, P1), (P1,), 0, None)
+    assert member.step(Adopted(1, (P1,)), at(1)) == [SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), 5_000)]
+    assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (P0, P1), (P1,), 0, None)
 
 
 def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, accepted(1, P0, P1)), at(0))
     member.step(Tick(), at(1_000))
     member.step(Unanswered(3, "no answer"), at(1_001))
     member.step(Tick(), at(1_101))
     held = (P0, P1)  # they may be adopted while this heartbeat is under way: the coordinator must not give them away
-    assert member.step(Found(4), at(1_102)) == [Send(5, full(1, *held), 5_000)]
+    assert member.step(CoordinatorFound(4), at(1_102)) == [SendToCoordinator(5, full(1, *held), 5_000)]
     assert member.step(Answered(5, accepted(2, P1)), at(1_103)) == [Offer(1, (P1,), (), (P1,))]
     assert member.step(Adopted(1, (P0, P1)), at(1_104)) == []
     assert member.view().owned == ()
-    assert member.step(Adopted(1, (P1,)), at(1_105)) == [Send(6, beat(2, topic_partitions=to_wire((P1,))), 5_000)]
+    assert member.step(Adopted(1, (P1,)), at(1_105)) == [SendToCoordinator(6, beat(2, topic_partitions=to_wire((P1,))), 5_000)]
 
 
 def test_an_offer_that_was_taken_back_before_it_was_adopted_is_acknowledged():
     member = joined(P0)
-    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(2, P0, P1)), at(1_001)) == [Offer(1, (P0, P1), (), (P1,))]
-    assert member.step(Tick(), at(2_000)) == [Send(5, beat(2, topic_partitions=to_wire((P0, P1))), 5_000)]
+    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(5, beat(2, topic_partitions=to_wire((P0, P1))), 5_000)]
     assert member.step(Answered(5, accepted(2, P0)), at(2_001)) == [Offer(1, (P0,), (), ())]
-    assert member.step(Tick(), at(3_000)) == [Send(6, beat(2, topic_partitions=to_wire((P0,))), 5_000)]
+    assert member.step(Tick(), at(3_000)) == [SendToCoordinator(6, beat(2, topic_partitions=to_wire((P0,))), 5_000)]
 
 
 def test_heartbeats_keep_the_interval_of_the_last_answer_counted_from_sending():
     member = joined(P0)
     assert member.wake_at() == 1_000
     assert member.step(Tick(), at(999)) == []
-    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1), 5_000)]
+    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     member.step(Answered(4, accepted(1, unchanged=True, interval_ms=300)), at(1_100))
     assert member.wake_at() == 1_300
-    assert member.step(Tick(), at(1_300)) == [Send(5, beat(1), 5_000)]
-    assert member.step(Answered(5, accepted(1, unchanged=True, interval_ms=300)), at(1_900)) == [Send(6, beat(1), 5_000)]
+    assert member.step(Tick(), at(1_300)) == [SendToCoordinator(5, beat(1), 5_000)]
+    assert member.step(Answered(5, accepted(1, unchanged=True, interval_ms=300)), at(1_900)) == [
+        SendToCoordinator(6, beat(1), 5_000)
+    ]
 
 
 def test_another_subscription_travels_with_the_next_heartbeat():
     member = joined(P0)
     assert member.step(Subscribe(("t", "u")), at(10)) == []
-    assert member.step(Tick(), at(1_000)) == [Send(4, beat(1, subscribed_topic_names=("t", "u")), 5_000)]
+    assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1, subscribed_topic_names=("t", "u")), 5_000)]
 
 
 def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id():
@@ -200,9 +202,9 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id()
         assert member.step(Answered(4, refused(code)), at(1_001)) == [
             Note("warning", f"member m lost its place at epoch 7: {code.name}"),
             Lost(1, (P0,)),
-            Send(5, full(0), 5_000),
+            SendToCoordinator(5, full(0), 5_000),
         ]
-        assert member.view() == View("m", 0, State.JOINING, 2, None, (), 0, None)
+        assert member.view() == View("m", 0, MembershipState.JOINING, 2, None, (), 0, None)
         assert member.step(Adopted(1, (P0,)), at(1_002)) == []
         assert member.step(Answered(5, accepted(9, P1)), at(1_003)) == [Offer(2, (P1,), (), (P1,))]
         assert member.step(Adopted(1, (P0,)), at(1_004)) == []
@@ -211,11 +213,11 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id()
 def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
+    member.step(CoordinatorFound(1), at(0))
     actions = member.step(Answered(2, refused(Code.FENCED_MEMBER_EPOCH)), at(10))
     assert actions == [Note("warning", "member m lost its place at epoch 0: FENCED_MEMBER_EPOCH"), Lost(1, ())]
     assert member.wake_at() == 110
-    assert member.step(Tick(), at(110)) == [Send(3, full(0), 5_000)]
+    assert member.step(Tick(), at(110)) == [SendToCoordinator(3, full(0), 5_000)]
 
 
 def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_full():
@@ -227,27 +229,27 @@ def test_after_a_lost_connection_the_coordinator_is_sought_and_the_heartbeat_is_
     assert member.step(Unanswered(5, "still gone"), at(1_700)) == [Note("warning", "no answer for member m: still gone")]
     assert member.wake_at() == 1_900
     assert member.step(Tick(), at(1_900)) == [FindCoordinator(6, "g")]
-    assert member.step(Found(6), at(1_950)) == [Send(7, full(1, P0), 5_000)]
+    assert member.step(CoordinatorFound(6), at(1_950)) == [SendToCoordinator(7, full(1, P0), 5_000)]
     assert member.step(Answered(7, accepted(1, P0)), at(1_960)) == []
-    assert member.step(Tick(), at(2_950)) == [Send(8, beat(1), 5_000)]
+    assert member.step(Tick(), at(2_950)) == [SendToCoordinator(8, beat(1), 5_000)]
 
 
 def test_a_moved_coordinator_is_sought_at_once_and_a_loading_one_is_waited_for():
     member = joined(P0)
     member.step(Tick(), at(1_000))
     assert member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_001)) == [FindCoordinator(5, "g")]
-    assert member.step(Found(5), at(1_002)) == [Send(6, full(1, P0), 5_000)]
+    assert member.step(CoordinatorFound(5), at(1_002)) == [SendToCoordinator(6, full(1, P0), 5_000)]
     note = Note("warning", f"heartbeat of m: COORDINATOR_LOAD_IN_PROGRESS: {Code.COORDINATOR_LOAD_IN_PROGRESS.sentence}")
     assert member.step(Answered(6, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(1_003)) == [note]
     assert member.wake_at() == 1_203
-    assert member.step(Tick(), at(1_203)) == [Send(7, full(1, P0), 5_000)]
+    assert member.step(Tick(), at(1_203)) == [SendToCoordinator(7, full(1, P0), 5_000)]
 
 
 def test_a_coordinator_that_keeps_moving_is_not_chased_in_a_hot_loop():
     member = joined(P0)
     member.step(Tick(), at(1_000))
     member.step(Answered(4, refused(Code.NOT_COORDINATOR)), at(1_000))
-    member.step(Found(5), at(1_000))
+    member.step(CoordinatorFound(5), at(1_000))
     assert member.step(Answered(6, refused(Code.NOT_COORDINATOR)), at(1_000)) == []
     assert member.wake_at() == 1_100
 
@@ -256,21 +258,21 @@ def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open
     for instance_id, goodbye in ((None, -1), ("i", -2)):
         member = joined(P0, instance_id=instance_id)
         request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=goodbye, instance_id=instance_id)
-        assert member.step(Leave(), at(10)) == [Send(4, request, 5_000)]
+        assert member.step(Leave(), at(10)) == [SendToCoordinator(4, request, 5_000)]
         assert member.step(Answered(4, ConsumerGroupHeartbeatResponse(member_epoch=goodbye)), at(20)) == [Left(True)]
-        assert member.view() == View("m", 0, State.UNSUBSCRIBED, 1, None, (), 0, None)
+        assert member.view() == View("m", 0, MembershipState.UNSUBSCRIBED, 1, None, (), 0, None)
         assert member.wake_at() is None
 
 
 def test_a_static_member_that_leaves_for_good_gives_up_its_place():
     request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1, instance_id="i")
-    assert joined(P0, instance_id="i").step(Leave(for_good=True), at(10)) == [Send(4, request, 5_000)]
+    assert joined(P0, instance_id="i").step(Leave(for_good=True), at(10)) == [SendToCoordinator(4, request, 5_000)]
 
 
 def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated():
     member = joined(P0)
     member.step(Tick(), at(1_000))
-    assert member.step(Leave(), at(1_001)) == [Send(5, beat(-1), 5_000)]
+    assert member.step(Leave(), at(1_001)) == [SendToCoordinator(5, beat(-1), 5_000)]
     assert member.step(Answered(4, accepted(2, P1)), at(1_002)) == []
     assert member.step(Leave(), at(1_003)) == []
     assert member.step(Unanswered(5, "gone"), at(1_004)) == [Left(False)]
@@ -280,15 +282,15 @@ def test_leaving_does_not_wait_for_the_heartbeat_in_flight_and_is_not_repeated()
 def test_a_member_whose_join_is_in_doubt_still_says_goodbye():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
-    member.step(Found(1), at(0))
-    assert member.step(Leave(), at(1)) == [Send(3, beat(-1), 5_000)]
+    member.step(CoordinatorFound(1), at(0))
+    assert member.step(Leave(), at(1)) == [SendToCoordinator(3, beat(-1), 5_000)]
 
 
 def test_a_member_that_never_reached_the_coordinator_leaves_without_a_word():
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     assert member.step(Leave(), at(1)) == [Left(True)]
-    assert member.step(Found(1), at(2)) == []
+    assert member.step(CoordinatorFound(1), at(2)) == []
 
 
 def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard():
@@ -303,7 +305,7 @@ def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
     member.step(Tick(), at(1_000))
     code = Code.GROUP_MAX_SIZE_REACHED
     assert member.step(Answered(4, refused(code)), at(1_001)) == [Lost(1, (P0,)), Failed(code, code.sentence)]
-    assert member.view() == View("m", 0, State.FATAL, 1, None, (), 0, f"{code.name}: {code.sentence}")
+    assert member.view() == View("m", 0, MembershipState.FATAL, 1, None, (), 0, f"{code.name}: {code.sentence}")
     assert member.step(Tick(), at(9_000)) == []
     assert member.wake_at() is None
 
@@ -319,12 +321,12 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator():
 def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
-    member.step(Found(1), at(50_000))
+    member.step(CoordinatorFound(1), at(50_000))
     note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")
     assert member.step(Answered(2, refused(code)), at(50_010)) == [note]
-    assert member.step(Tick(), at(50_110)) == [Send(3, full(0, instance_id="i"), 5_000)]
+    assert member.step(Tick(), at(50_110)) == [SendToCoordinator(3, full(0, instance_id="i"), 5_000)]
     assert member.step(Answered(3, refused(code)), at(51_009)) == [note]
-    assert member.step(Tick(), at(51_209)) == [Send(4, full(0, instance_id="i"), 5_000)]
+    assert member.step(Tick(), at(51_209)) == [SendToCoordinator(4, full(0, instance_id="i"), 5_000)]
     assert member.step(Answered(4, refused(code)), at(51_210)) == [Lost(1, ()), Failed(code, code.sentence)]
 
 
@@ -332,7 +334,7 @@ def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code):
 def test_the_wait_is_over_the_moment_its_limit_is_reached(code):
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
-    member.step(Found(1), at(50_000))
+    member.step(CoordinatorFound(1), at(50_000))
     member.step(Answered(2, refused(code)), at(50_010))
     member.step(Tick(), at(50_110))
     assert member.step(Answered(3, refused(code)), at(51_010)) == [Lost(1, ()), Failed(code, code.sentence)]
@@ -348,13 +350,13 @@ def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_wh
     assert member.step(Tick(), at(9_000)) == [
         Note("warning", "member m leaves: its owner did not come back within 5000 ms"),
         Lost(1, (P0,)),
-        Send(5, beat(-1), 5_000),
+        SendToCoordinator(5, beat(-1), 5_000),
     ]
     assert member.step(Answered(5, ConsumerGroupHeartbeatResponse(member_epoch=-1)), at(9_001)) == []
-    assert member.view() == View("m", 0, State.STALE, 1, None, (), 1_001, None)
+    assert member.view() == View("m", 0, MembershipState.STALE, 1, None, (), 1_001, None)
     assert member.wake_at() is None
-    assert member.step(Polled(), at(20_000)) == [Send(6, full(0), 5_000)]
-    assert member.view().lives == 2
+    assert member.step(Polled(), at(20_000)) == [SendToCoordinator(6, full(0), 5_000)]
+    assert member.view().incarnation == 2
 
 
 def test_an_answer_to_a_request_that_nobody_waits_for_changes_nothing():

@@ -10,14 +10,14 @@ from apportion.member.consumer.machine import NEXT, ConsumerMember, Settings
 from apportion.member.membership import (
     Adopted,
     Answered,
+    CoordinatorFound,
     FindCoordinator,
-    Found,
     Leave,
     Lost,
+    MembershipState,
     Offer,
     Polled,
-    Send,
-    State,
+    SendToCoordinator,
     Subscribe,
     Unanswered,
     from_wire,
@@ -65,7 +65,7 @@ class Witness:
         self.state = self.member.state
         for action in actions:
             self.check(action)
-        if self.state in (State.UNSUBSCRIBED, State.STALE, State.FATAL):
+        if self.state in (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.FATAL):
             self.in_flight = None  # nobody waits for it any more
         elif self.in_flight is None:
             assert self.member.wake_at() is not None, "nothing under way and nothing planned: the member would sleep for ever"
@@ -77,7 +77,7 @@ class Witness:
 
     def check(self, action):
         match action:
-            case Send(_, request, _):
+            case SendToCoordinator(_, request, _):
                 self.sent += 1
                 leaving = request.member_epoch < 0
                 assert self.in_flight is None or leaving, "two heartbeats in flight"
@@ -94,7 +94,7 @@ class Witness:
                 assert lost == self.adopted.get(life, ())
 
     def check_beat(self, request):
-        life = self.member.view().lives
+        life = self.member.view().incarnation
         full = None not in (request.subscribed_topic_names, request.topic_partitions) and request.rebalance_timeout_ms > 0
         assert full or not self.must_be_full, "the heartbeat after an error says everything"
         assert full or request.member_epoch > 0
@@ -107,7 +107,7 @@ class Witness:
         match what:
             case "accept" if isinstance(self.in_flight, FindCoordinator):
                 done, self.in_flight = self.in_flight, None
-                self.step(Found(done.request_id))
+                self.step(CoordinatorFound(done.request_id))
             case "accept" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
                 self.epoch += 1
@@ -119,21 +119,25 @@ class Witness:
                         member_epoch=self.epoch, heartbeat_interval_ms=1_000, assignment=said
                     ))
                 )  # fmt: skip
-            case "refuse" if isinstance(self.in_flight, Send):
+            case "refuse" if isinstance(self.in_flight, SendToCoordinator):
                 done, self.in_flight = self.in_flight, None
                 self.must_be_full = True
                 self.step(Answered(done.request_id, ConsumerGroupHeartbeatResponse(error_code=with_)))
             case "lose" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
-                self.must_be_full |= isinstance(done, Send)
+                self.must_be_full |= isinstance(done, SendToCoordinator)
                 self.step(Unanswered(done.request_id, "lost"))
             case "adopt":
                 view = self.member.view()
                 mine = with_ if with_ is not None else view.target or ()
                 offered = {*view.owned, *(view.target or ())}
-                if view.state in (State.RECONCILING, State.ACKNOWLEDGING, State.STABLE) and offered.issuperset(mine):
-                    self.adopted[view.lives] = mine
-                self.step(Adopted(view.lives, mine))
+                if view.state in (
+                    MembershipState.RECONCILING,
+                    MembershipState.ACKNOWLEDGING,
+                    MembershipState.STABLE,
+                ) and offered.issuperset(mine):
+                    self.adopted[view.incarnation] = mine
+                self.step(Adopted(view.incarnation, mine))
             case "wait":
                 self.now_ms += with_
                 self.step(Tick())

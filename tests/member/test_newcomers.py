@@ -2,17 +2,17 @@
 
 import pytest
 
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.plan import EARLIEST, Starting
-from apportion.member.batch.queries import Commit, Committed, Join, Members, NotYet, SessionLimit
-from apportion.member.batch.rule import Batches
-from apportion.member.batch.sinks import NOBODY_READ, SILENCE, Announcement, AnotherSink, metadata_of
-from apportion.member.batch.span import NOTHING, span
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.queries import CommitOffsets, FetchCommitted, ListMembers, NotReady, SessionTimeout, StartMembership
+from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.sinks import NO_REPORT, UNREAD_METADATA, AnotherSink, WriterReport, metadata_of
+from apportion.member.batch.span import EMPTY_SPAN, sorted_span
 from tests.member.surroundings import ALL, CLAIM, P0, P1, P2, SESSION_MS, TABLE, Surroundings, held, read
 
 GRACE_MS = 5_000
 OTHERS = metadata_of(("/lake/other",))
-MINE = Announcement(TABLE)
+MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
@@ -21,18 +21,18 @@ def there():
 
 
 def batches():
-    return Batches(("t",), checkpoint="c", starting=Starting(EARLIEST))
+    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 def asked(there, mine, told=MINE):
     """The question of a new query, which its writers have answered so."""
-    question = there.attempt(mine.next(NOTHING, None))
+    question = there.attempt(mine.next(EMPTY_SPAN, None))
     there.told = told
     return question
 
 
 def waits(there, mine, question):
-    with pytest.raises(NotYet, match="have not said which sink they write to"):
+    with pytest.raises(NotReady, match="have not said which sink they write to"):
         there.attempt(mine.next(question, None))
     assert there.joins == 0
 
@@ -45,7 +45,7 @@ def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(t
     there.offsets = {P1: 0}
     there.sees(target=held(P0))
     assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10)})
-    assert Members() not in there.asked
+    assert ListMembers() not in there.asked
 
 
 def test_a_newcomer_waits_until_the_members_are_gone(there):
@@ -68,7 +68,7 @@ def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_sessio
     there.now_ms += 1
     with pytest.raises(AnotherSink, match=r"members \(1\) that have not said which sink.*writes to /lake/t.*group of its own"):
         there.attempt(mine.next(question, None))
-    assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionLimit())
+    assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionTimeout())
 
 
 def test_a_member_that_has_come_meanwhile_has_its_own_time(there):
@@ -87,11 +87,11 @@ def test_who_has_proof_or_nothing_to_prove_does_not_wait(there, proof):
     there.subscribed = () if proof == "no topic" else ("t",)
     there.sees(target=held() if proof == "no topic" else held(P0))
     mine = batches()
-    before = span("old", {P0: (10, 10)}) if proof == "a checkpoint" else NOTHING
+    before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
     question = there.attempt(mine.next(before, None))
-    there.told = SILENCE if proof == "no writer" else Announcement(TABLE, holds=proof == "fences")
+    there.told = NO_REPORT if proof == "no writer" else WriterReport(TABLE, holds=proof == "fences")
     assert there.attempt(mine.next(question, None)).asks == 0
-    assert Members() not in there.asked
+    assert ListMembers() not in there.asked
 
 
 def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(there):
@@ -100,14 +100,14 @@ def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
     there.sees(target=held(P0))
 
     def answer(ask, asked=there.answer):
-        if isinstance(ask, Commit):
+        if isinstance(ask, CommitOffsets):
             there.offsets[P1], there.metadata[P1] = 0, ""  # after the first look, at the start of its log
         return asked(ask)
 
     there.answer = answer
     with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"):
         there.attempt(mine.next(question, None))
-    assert there.stored(P0) == Stored(0, NOBODY_READ)
+    assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
 def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_ones(there):
@@ -116,34 +116,34 @@ def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_
     question = asked(there, mine)
     there.sees(target=held(P0, P1))
     assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
-    assert there.stored(P1) == Stored(0, CLAIM)
+    assert there.stored(P1) == OffsetAndMetadata(0, CLAIM)
 
 
 def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(there):
     mine = batches()
-    question = asked(there, mine, SILENCE)
+    question = asked(there, mine, NO_REPORT)
     there.sees(target=held(P0))
 
     def answer(ask, asked=there.answer):
-        if isinstance(ask, Commit):
+        if isinstance(ask, CommitOffsets):
             there.offsets[P1], there.metadata[P1] = 0, OTHERS
         return asked(ask)
 
     there.answer = answer
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
         there.attempt(mine.next(question, None))
-    assert there.stored(P0) == Stored(0, NOBODY_READ)
+    assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
 def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_and_only_then(there):
     mine = batches()
-    question = asked(there, mine, SILENCE)
+    question = asked(there, mine, NO_REPORT)
     there.sees(target=held(P0))
     batch = there.attempt(mine.next(question, None))
     there.offsets[P1], there.metadata[P1] = 0, OTHERS
     assert there.attempt(mine.next(batch, None)) is batch
-    assert not [ask for ask in there.asked if isinstance(ask, Committed | Join)]
+    assert not [ask for ask in there.asked if isinstance(ask, FetchCommitted | StartMembership)]
     there.sees(epoch=4, owned=held(P0))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
         there.attempt(mine.next(batch, None))
-    assert not [ask for ask in there.asked if isinstance(ask, Commit)]
+    assert not [ask for ask in there.asked if isinstance(ask, CommitOffsets)]

@@ -3,81 +3,95 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.batch.plan import EARLIEST, LATEST, Gap, Log, Plan, Starting, World, plan, shared
-from apportion.member.batch.span import NOTHING, span
+from apportion.member.batch.plan import (
+    EARLIEST,
+    LATEST,
+    BatchPlan,
+    Gap,
+    LogBounds,
+    PlanInput,
+    StartingOffsets,
+    plan_batch,
+    split_limit,
+)
+from apportion.member.batch.span import EMPTY_SPAN, sorted_span
 from apportion.topics import TopicIdPartition
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
-FROM_EARLIEST = Starting(otherwise=EARLIEST)
+FROM_EARLIEST = StartingOffsets(otherwise=EARLIEST)
 
 
 def world(logs, **fields):
-    return World(checkpoint="c", logs={place: Log(*log) for place, log in logs.items()}, **fields)
+    return PlanInput(checkpoint="c", logs={place: LogBounds(*log) for place, log in logs.items()}, **fields)
 
 
 def test_before_anything_is_owned_nothing_changes():
-    assert plan(NOTHING, world({})) == Plan(NOTHING, {}, ())
+    assert plan_batch(EMPTY_SPAN, world({})) == BatchPlan(EMPTY_SPAN, {}, ())
 
 
 def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_the_group_first():
     logs = {P0: (5, 20), P1: (0, 30), P2: (2, 40)}
-    starting = Starting(otherwise=LATEST, given={("t", 1): EARLIEST, ("t", 2): 17})
-    assert plan(NOTHING, world(logs, starting=starting)) == Plan(
-        span("c", {P0: (20, 20), P1: (0, 30), P2: (17, 40)}), {P0: 20, P1: 0, P2: 17}, ()
+    starting = StartingOffsets(otherwise=LATEST, given={("t", 1): EARLIEST, ("t", 2): 17})
+    assert plan_batch(EMPTY_SPAN, world(logs, starting=starting)) == BatchPlan(
+        sorted_span("c", {P0: (20, 20), P1: (0, 30), P2: (17, 40)}), {P0: 20, P1: 0, P2: 17}, ()
     )
 
 
 def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
     assert (EARLIEST, LATEST) == (-2, -1)
-    starting = Starting(given={("t", 0): -2, ("t", 1): -1})
+    starting = StartingOffsets(given={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
-    assert plan(NOTHING, world(logs, starting=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
+    assert plan_batch(EMPTY_SPAN, world(logs, starting=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
 
 
 def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning():
-    assert plan(NOTHING, world({P0: (3, 9)}, newborn={P0})) == Plan(span("c", {P0: (3, 9)}), {P0: 3}, ())
+    assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, newborn={P0})) == BatchPlan(sorted_span("c", {P0: (3, 9)}), {P0: 3}, ())
 
 
 def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further():
-    previous = span("c", {P0: (0, 10), P1: (0, 10)})
+    previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
     logs = {P0: (0, 50), P1: (0, 50), P2: (0, 50)}
     committed = {P0: 30, P1: 4, P2: 7}
-    assert plan(previous, world(logs, committed=committed)) == Plan(span("c", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}), {}, ())
+    assert plan_batch(previous, world(logs, committed=committed)) == BatchPlan(
+        sorted_span("c", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}), {}, ()
+    )
 
 
 def test_a_partition_of_another_topic_id_does_not_continue_the_old_one():
     again = TopicIdPartition("t", OTHER_ID, 0)
-    assert plan(span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting=FROM_EARLIEST)) == Plan(
-        span("c", {again: (0, 3)}), {again: 0}, ()
+    assert plan_batch(sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting=FROM_EARLIEST)) == BatchPlan(
+        sorted_span("c", {again: (0, 3)}), {again: 0}, ()
     )
 
 
 def test_a_kept_partition_goes_on_where_the_last_span_ended_whatever_the_group_says():
-    previous = span("c", {P0: (0, 10)})
-    assert plan(previous, world({P0: (0, 12)}, kept={P0}, committed={P0: 99})) == Plan(span("c", {P0: (10, 12)}), {}, ())
+    previous = sorted_span("c", {P0: (0, 10)})
+    assert plan_batch(previous, world({P0: (0, 12)}, kept={P0}, committed={P0: 99})) == BatchPlan(
+        sorted_span("c", {P0: (10, 12)}), {}, ()
+    )
 
 
 def test_nothing_new_gives_back_the_very_span():
-    previous = span("c", {P0: (0, 10), P1: (7, 7)})
-    assert plan(previous, world({P0: (0, 10), P1: (0, 7)}, kept={P0, P1})).span is previous
+    previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
+    assert plan_batch(previous, world({P0: (0, 10), P1: (0, 7)}, kept={P0, P1})).span is previous
 
 
 def test_a_new_life_with_the_same_partitions_and_no_news_gives_back_the_very_span():
-    previous = span("c", {P0: (0, 10)})
-    assert plan(previous, world({P0: (0, 10)}, committed={P0: 10})).span is previous
+    previous = sorted_span("c", {P0: (0, 10)})
+    assert plan_batch(previous, world({P0: (0, 10)}, committed={P0: 10})).span is previous
 
 
 def test_a_change_of_owner_alone_is_a_new_span():
-    previous = span("c", {P0: (0, 10), P1: (7, 7)})
-    assert plan(previous, world({P0: (0, 10)}, kept={P0})).span == span("c", {P0: (10, 10)})
-    assert plan(previous, world({})).span == span("c", {})
+    previous = sorted_span("c", {P0: (0, 10), P1: (7, 7)})
+    assert plan_batch(previous, world({P0: (0, 10)}, kept={P0})).span == sorted_span("c", {P0: (10, 10)})
+    assert plan_batch(previous, world({})).span == sorted_span("c", {})
 
 
 def test_offsets_that_were_deleted_or_cut_off_are_named():
-    previous = span("c", {P0: (0, 10), P1: (0, 10)})
-    answer = plan(previous, world({P0: (25, 40), P1: (0, 8)}, kept={P0, P1}))
-    assert answer == Plan(span("c", {P0: (25, 40), P1: (8, 8)}), {}, (Gap(P0, 10, 25), Gap(P1, 10, 8)))
+    previous = sorted_span("c", {P0: (0, 10), P1: (0, 10)})
+    answer = plan_batch(previous, world({P0: (25, 40), P1: (0, 8)}, kept={P0, P1}))
+    assert answer == BatchPlan(sorted_span("c", {P0: (25, 40), P1: (8, 8)}), {}, (Gap(P0, 10, 25), Gap(P1, 10, 8)))
     assert [str(gap) for gap in answer.gaps] == [
         "t-0: offsets [10, 25) were deleted",
         "t-1: offsets [8, 10) are no longer in the log",
@@ -85,22 +99,24 @@ def test_offsets_that_were_deleted_or_cut_off_are_named():
 
 
 def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read():
-    previous = span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
+    previous = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
     logs = {P0: (0, 99), P1: (0, 99), P2: (0, 99)}
-    assert plan(previous, world(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})).span == span(
+    assert plan_batch(previous, world(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})).span == sorted_span(
         "c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)}
     )
 
 
 def test_a_limit_is_split_by_lag():
-    previous = span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
+    previous = sorted_span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
     logs = {P0: (0, 1000), P1: (0, 100), P2: (0, 1)}
-    assert plan(previous, world(logs, kept={P0, P1, P2}, limit=112)).span == span("c", {P0: (0, 100), P1: (0, 11), P2: (0, 1)})
+    assert plan_batch(previous, world(logs, kept={P0, P1, P2}, limit=112)).span == sorted_span(
+        "c", {P0: (0, 100), P1: (0, 11), P2: (0, 1)}
+    )
 
 
 def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_turn():
-    assert shared({P0: 8, P1: 5, P2: 3}, 8, turn=0) == {P0: 4, P1: 2, P2: 2}
-    assert shared({P0: 4, P1: 4, P2: 4}, 4, turn=1) == {P0: 1, P1: 2, P2: 1}
+    assert split_limit({P0: 8, P1: 5, P2: 3}, 8, turn=0) == {P0: 4, P1: 2, P2: 2}
+    assert split_limit({P0: 4, P1: 4, P2: 4}, 4, turn=1) == {P0: 1, P1: 2, P2: 1}
 
 
 places = [TopicIdPartition("t", ID, number) for number in range(6)]
@@ -110,7 +126,7 @@ lags = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(lambda values: 
 @settings(deadline=None)
 @given(lags, st.integers(1, 300), st.integers(0, 10**6))
 def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(lags, limit, turn):
-    shares = shared(lags, limit, turn)
+    shares = split_limit(lags, limit, turn)
     assert sum(shares.values()) == min(limit, sum(lags.values()))
     assert all(0 <= shares[place] <= lag for place, lag in lags.items())
     if limit >= sum(1 for lag in lags.values() if lag):
@@ -120,11 +136,11 @@ def test_a_limit_is_used_up_exactly_and_nobody_gets_more_than_its_lag(lags, limi
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=6), st.integers(1, 8))
 def test_every_lagging_partition_is_served_within_a_few_batches(ends, limit):
-    current = span("c", dict.fromkeys(places[: len(ends)], (0, 0)))
+    current = sorted_span("c", dict.fromkeys(places[: len(ends)], (0, 0)))
     logs = {place: (0, end) for place, end in zip(places, ends, strict=False)}
     waited = dict.fromkeys(logs, 0)
     while True:
-        after = plan(current, world(logs, kept=logs, limit=limit)).span
+        after = plan_batch(current, world(logs, kept=logs, limit=limit)).span
         if after is current:
             break
         for place, (start, to) in after.ranges.items():
@@ -143,7 +159,7 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
     logs = {place: (0, end) for place, end in ends.items()}
     committed = dict.fromkeys(mine)
     written = {place: [] for place in mine}
-    spans = {"a": NOTHING, "b": NOTHING}
+    spans = {"a": EMPTY_SPAN, "b": EMPTY_SPAN}
     owner = dict.fromkeys(mine, "a")
     kept = {"a": (), "b": ()}
     for _ in range(data.draw(st.integers(1, 30))):
@@ -155,9 +171,9 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
             owner = dict.fromkeys(mine, "b" if who == "a" else "a")
             kept = {"a": (), "b": ()}
         owned = {place: logs[place] for place in mine if owner[place] == who}
-        answer = plan(
+        answer = plan_batch(
             spans[who],
-            World("c", {p: Log(*log) for p, log in owned.items()}, kept[who], dict(committed), FROM_EARLIEST, limit=5),
+            PlanInput("c", {p: LogBounds(*log) for p, log in owned.items()}, kept[who], dict(committed), FROM_EARLIEST, limit=5),
         )
         committed |= answer.commit_first
         for place, (start, to) in answer.span.ranges.items():

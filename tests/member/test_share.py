@@ -3,11 +3,11 @@
 import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
-from apportion.member.assignors.serde import given_blob, subscription_blob
-from apportion.member.batch.plan import EARLIEST, Starting
-from apportion.member.batch.queries import Existing, Look, Named, NotYet, Share
-from apportion.member.batch.rule import Batches, ShareAwaited
-from apportion.member.classic.described import Parted, has_its_share, may_read, parted
+from apportion.member.assignors.serde import encode_assignment, encode_subscription
+from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.queries import DescribeAssignment, ExistingTopics, NotReady, ReadMembership, ResolveTopicNames
+from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner
+from apportion.member.classic.described import DescribedAssignment, from_described_group, has_full_assignment, may_be_assigned
 from apportion.topics import Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tests.member.surroundings import ID, P0, P1, P2, SESSION_MS, Surroundings, described, held, read
@@ -21,7 +21,7 @@ def there():
 
 
 def batches(otherwise=EARLIEST, topics=("t",), **given):
-    return Batches(topics, checkpoint="c", starting=Starting(otherwise), **given)
+    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
 def large():
@@ -34,27 +34,27 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(th
     there.sees(target=held(P0))
     there.stood = described(P0, P1, given=(P0,))
     restarted = batches()
-    with pytest.raises(ShareAwaited):
+    with pytest.raises(AssignmentIncomplete):
         there.attempt(restarted.next(previous, None))
-    assert there.asked[-2:] == [Look(), Share()]
+    assert there.asked[-2:] == [ReadMembership(), DescribeAssignment()]
     there.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
     there.sees(last_accepted_ms=there.now_ms)
-    with pytest.raises(ShareAwaited):
+    with pytest.raises(AssignmentIncomplete):
         there.attempt(restarted.next(previous, None))
     there.now_ms += 1
     assert there.attempt(restarted.next(previous, None)) == read("c", {P0: (10, 10)})
-    assert there.asked[1:4] == [Named(held(P0)), Look(), Existing(("t",))]
+    assert there.asked[1:4] == [ResolveTopicNames(held(P0)), ReadMembership(), ExistingTopics(("t",))]
 
 
 def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     there.sees(target=held(P0), owned=held(P0))
     mine = batches()
     there.stood = described(P0, P1, given=(P0,))
-    with pytest.raises(ShareAwaited):
+    with pytest.raises(AssignmentIncomplete):
         there.attempt(mine.await_share(1_001))
-    assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [Look()])
+    assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [ReadMembership()])
     there.stood = described(P0)
-    assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [Look(), Share()])
+    assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [ReadMembership(), DescribeAssignment()])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
 )
 def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(there, fields, group, share):
     there.sees(**{"target": held(P0), **fields})
-    assert has_its_share(there.view, group) is share
+    assert has_full_assignment(there.view, group) is share
 
 
 def classic(*members, state="Stable"):
@@ -83,7 +83,7 @@ def classic(*members, state="Stable"):
         group_id="g",
         group_state=state,
         members=tuple(
-            DescribedGroupMember(member_id=member, member_assignment=given_blob(Given((TopicParts("t", numbers),))))
+            DescribedGroupMember(member_id=member, member_assignment=encode_assignment(Given((TopicParts("t", numbers),))))
             for member, numbers in members
         ),
     )
@@ -103,31 +103,33 @@ def classic(*members, state="Stable"):
 )
 def test_a_classic_member_has_its_share_when_its_stable_group_has_given_everything_away(there, target, group, share):
     there.sees(target=target)
-    assert has_its_share(there.view, parted(group, {"t": Topic("t", ID, 3)})) is share
+    assert has_full_assignment(there.view, from_described_group(group, {"t": Topic("t", ID, 3)})) is share
 
 
 def test_other_topics_and_members_that_cannot_be_read_do_not_count():
     group = classic(("m", (0, 1)))
     group.members += (
-        DescribedGroupMember(member_id="n", member_assignment=given_blob(Given((TopicParts("other", (0,)),)))),
+        DescribedGroupMember(member_id="n", member_assignment=encode_assignment(Given((TopicParts("other", (0,)),)))),
         DescribedGroupMember(member_id="o", member_assignment=b"?"),
     )
-    assert parted(group, {"t": Topic("t", ID, 3)}) == Parted(True, {"m": held(P0, P1), "n": (), "o": ()}, held(P2))
+    assert from_described_group(group, {"t": Topic("t", ID, 3)}) == DescribedAssignment(
+        True, {"m": held(P0, P1), "n": (), "o": ()}, held(P2)
+    )
 
 
 def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
     restarted = batches()
     there.sees(epoch=-1, target=None, last_accepted_ms=None)
-    with pytest.raises(NotYet):
+    with pytest.raises(NotReady):
         there.attempt(restarted.next(previous, None))  # it waits for a slow member of its group, longer than a session
     there.now_ms += 10 * SESSION_MS
     there.sees(epoch=3, target=held(P0), last_accepted_ms=there.now_ms)
-    there.stood = Parted(True, {"m": held(P0)}, held(P1))
-    with pytest.raises(ShareAwaited):
+    there.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
+    with pytest.raises(AssignmentIncomplete):
         there.attempt(restarted.next(previous, None))
 
 
 def test_a_member_may_read_what_it_subscribes_to_and_one_that_cannot_be_read_may_read_everything():
-    blob = subscription_blob(Subscription(("t", "u")))
-    assert (may_read(blob, ("u", "v")), may_read(blob, ("v",)), may_read(b"", ("v",))) == (True, False, True)
+    blob = encode_subscription(Subscription(("t", "u")))
+    assert (may_be_assigned(blob, ("u", "v")), may_be_assigned(blob, ("v",)), may_be_assigned(b"", ("v",))) == (True, False, True)

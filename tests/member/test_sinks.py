@@ -4,26 +4,33 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.plan import EARLIEST, Starting
-from apportion.member.batch.queries import Announced, Commit, Committed, Join, Members, Subscribed
-from apportion.member.batch.rule import Batches, DataLoss
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.queries import (
+    CommitOffsets,
+    FetchCommitted,
+    ListMembers,
+    ReadWriterReport,
+    StartMembership,
+    SubscribedTopics,
+)
+from apportion.member.batch.rule import BatchPlanner, DataLoss
 from apportion.member.batch.sinks import (
-    NOBODY_READ,
-    SILENCE,
-    Announcement,
+    NO_REPORT,
+    UNREAD_METADATA,
     AnotherSink,
+    WriterReport,
     metadata_of,
     refuse_consumer,
     sinks_of,
 )
-from apportion.member.batch.span import NOTHING, Span, span
+from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.topics import TopicIdPartition
 from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
 
 OTHERS = metadata_of(("/lake/other",))
-LOOK = (Subscribed(), Committed(ALL, 0))
-MINE = Announcement(TABLE)
+LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))
+MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
@@ -32,12 +39,12 @@ def there():
 
 
 def batches():
-    return Batches(("t",), checkpoint="c", starting=Starting(EARLIEST))
+    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 def asked(there, mine=None):
     """The span that asks the writers, of a query that begins."""
-    return there.attempt((mine or batches()).next(NOTHING, None))
+    return there.attempt((mine or batches()).next(EMPTY_SPAN, None))
 
 
 def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(there):
@@ -47,9 +54,13 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_b
     there.told = MINE
     there.sees(target=held(P0))
     assert there.attempt(mine.next(asking, None)) == read("c", {P0: (0, 10)})
-    assert (there.joins, there.stored(P0)) == (1, Stored(0, '{"sinks":["/lake/t"]}'))
-    assert there.asked[:4] == [*LOOK, Members(), Join()]
-    assert there.asked[-3:] == [Commit({P0: 0}, 1, CLAIM), Subscribed(), Committed(ALL, 1)]  # did another claim it meanwhile?
+    assert (there.joins, there.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
+    assert there.asked[:4] == [*LOOK, ListMembers(), StartMembership()]
+    assert there.asked[-3:] == [
+        CommitOffsets({P0: 0}, 1, CLAIM),
+        SubscribedTopics(),
+        FetchCommitted(ALL, 1),
+    ]  # did another claim it meanwhile?
 
 
 def test_without_a_writer_the_query_goes_on_and_claims_nothing(there):
@@ -57,8 +68,8 @@ def test_without_a_writer_the_query_goes_on_and_claims_nothing(there):
     asking = asked(there, mine)
     there.sees(target=held(P0))
     first = there.attempt(mine.next(asking, None))
-    assert first == span("c", {P0: (0, 10)})._replace(sinks=())
-    assert there.stored(P0) == Stored(0, "")
+    assert first == sorted_span("c", {P0: (0, 10)})._replace(sinks=())
+    assert there.stored(P0) == OffsetAndMetadata(0, "")
 
 
 def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_owned(there):
@@ -74,17 +85,17 @@ def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_o
 def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there):
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
     mine = batches()
-    before = span("old", {P0: (0, 10)})
+    before = sorted_span("old", {P0: (0, 10)})
     asking = there.attempt(mine.next(before, None))
     assert asking == Span("old", {P0: (10, 10)}, asks=1, nameless=(P0, P1))
-    there.told = Announcement(TABLE, holds=True)
+    there.told = WriterReport(TABLE, holds=True)
     there.sees(target=held(P0, P1))
     there.ends = dict.fromkeys(ALL, 20)
     assert there.attempt(mine.next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
-    assert there.stored(P0) == Stored(10, CLAIM)
+    assert there.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
-@pytest.mark.parametrize("told", [Announcement(("/lake/other",), holds=True), SILENCE])
+@pytest.mark.parametrize("told", [WriterReport(("/lake/other",), holds=True), NO_REPORT])
 def test_a_query_with_another_sink_is_refused_before_it_joins(there, told):
     there.offsets = {P1: 7}
     mine = batches()
@@ -104,7 +115,7 @@ def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_hold
     with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True"):
         there.attempt(mine.next(asking, None))
     assert there.joins == 0
-    there.told = Announcement(TABLE, holds=True)
+    there.told = WriterReport(TABLE, holds=True)
     there.sees(target=held(P0, P1))
     assert there.attempt(batches().next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
 
@@ -113,28 +124,28 @@ def test_a_group_without_members_can_be_adopted_as_a_whole(there):
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     mine = batches()
     asking = asked(there, mine)
-    there.told = Announcement(TABLE, adopt=True)
+    there.told = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
     assert there.attempt(mine.next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
-    assert there.asked[2] == Commit({P0: 4, P1: 7}, 0, CLAIM)
+    assert there.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
 
 
 def test_a_group_that_has_members_cannot_be_adopted(there):
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     mine = batches()
     asking = asked(there, mine)
-    there.told = Announcement(TABLE, adopt=True)
+    there.told = WriterReport(TABLE, adopt=True)
     there.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
         there.attempt(mine.next(asking, None))
-    assert (there.joins, there.stored(P0)) == (0, Stored(4, OTHERS))
+    assert (there.joins, there.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
 
 
 def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(there):
     there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
     mine = batches()
     asking = asked(there, mine)
-    there.told = Announcement(TABLE, adopt=True)
+    there.told = WriterReport(TABLE, adopt=True)
     there.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
     with pytest.raises(Refused, match="not allowed"):
         there.attempt(mine.next(asking, None))
@@ -145,7 +156,7 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there):
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     mine = batches()
     asking = asked(there, mine)
-    there.told = Announcement(TABLE, adopt=True)
+    there.told = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
     there.attempt(mine.next(asking, None))
     said = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
@@ -170,16 +181,16 @@ def test_of_two_that_claim_a_new_group_at_once_one_that_sees_the_other_gives_up_
     there.sees(target=held(P0))
 
     def answer(ask, asked=there.answer):
-        if isinstance(ask, Commit):
+        if isinstance(ask, CommitOffsets):
             there.offsets[P1], there.metadata[P1] = 0, OTHERS  # after the first look
         return asked(ask)
 
     there.answer = answer
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"):
         there.attempt(mine.next(asking, None))
-    assert there.stored(P0) == Stored(0, NOBODY_READ)
+    assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
     heir = batches()
-    there.told = Announcement(("/lake/other",))
+    there.told = WriterReport(("/lake/other",))
     assert there.attempt(heir.next(asking, None)).ranges == {P0: (0, 10)}  # what was given up belongs to nobody
 
 
@@ -211,41 +222,41 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(there, is
     there.sees(target=held(P0, P1))
     mine = batches()
     first = there.attempt(mine.next(BEGUN, None))
-    there.told = Announcement(back={P0: 4})
+    there.told = WriterReport(back={P0: 4})
     there.ends = dict.fromkeys(ALL, 20)
     there.offsets = {P0: 9, P1: 10} if is_new_process else there.offsets
     later = batches() if is_new_process else mine
     assert there.attempt(later.next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
-    assert (there.stored(P0), there.stored(P1)) == (Stored(4, CLAIM), Stored(10, CLAIM))
+    assert (there.stored(P0), there.stored(P1)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(10, CLAIM))
 
 
 def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(there):
     there.sees(target=held(P0))
     there.offsets, there.starts, there.ends = {P0: 20}, dict.fromkeys(ALL, 12), dict.fromkeys(ALL, 22)
-    there.told = Announcement(back={P0: 5})
+    there.told = WriterReport(back={P0: 5})
     assert there.attempt(batches().next(read("c", {P0: (7, 9)}), None)) == read("c", {P0: (20, 22)})
-    assert there.stored(P0) == Stored(20, CLAIM)
+    assert there.stored(P0) == OffsetAndMetadata(20, CLAIM)
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_a_word_to_go_back_outlasts_the_question_that_follows(there, is_moved):
     there.sees(target=held(P0))
     there.offsets, there.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
-    there.told = Announcement(TABLE, adopt=is_moved, holds=True, back={P0: 5})
-    last = span("c", {P0: (7, 10)})  # of an earlier process, and its version, or before its table was moved
+    there.told = WriterReport(TABLE, adopt=is_moved, holds=True, back={P0: 5})
+    last = sorted_span("c", {P0: (7, 10)})  # of an earlier process, and its version, or before its table was moved
     mine = batches()
     asking = there.attempt(mine.next(last._replace(sinks=("/lake/other",)) if is_moved else last, None))
     assert asking == Span("c", {P0: (5, 5)}, asks=1, nameless=() if is_moved else (P0,))
-    there.told = Announcement(TABLE, adopt=is_moved, holds=True)
+    there.told = WriterReport(TABLE, adopt=is_moved, holds=True)
     assert there.attempt(mine.next(asking, None)) == read("c", {P0: (5, 10)})
-    assert there.stored(P0) == Stored(5, CLAIM)
+    assert there.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
 def test_what_was_given_away_meanwhile_is_not_gone_back_to(there):
     there.sees(target=held(P0, P1))
     mine = batches()
     first = there.attempt(mine.next(BEGUN, None))
-    there.told = Announcement(back={P0: 4})
+    there.told = WriterReport(back={P0: 4})
     there.sees(target=held(P1))
     assert there.attempt(mine.next(first, None)) == read("c", {P1: (10, 10)})
 
@@ -254,13 +265,13 @@ def test_going_back_to_records_that_are_gone_is_data_loss(there):
     there.sees(target=held(P0))
     mine = batches()
     first = there.attempt(mine.next(BEGUN, None))
-    there.told, there.starts = Announcement(back={P0: 4}), dict.fromkeys(ALL, 7)
+    there.told, there.starts = WriterReport(back={P0: 4}), dict.fromkeys(ALL, 7)
     with pytest.raises(DataLoss, match=r"t-0: offsets \[4, 7\) were deleted"):
         there.attempt(mine.next(first, None))
 
 
 def test_the_writers_are_asked_about_the_very_span_that_they_were_given(there):
-    assert next(batches().next(BEGUN, None)) == Announced(BEGUN)
+    assert next(batches().next(BEGUN, None)) == ReadWriterReport(BEGUN)
 
 
 @pytest.mark.parametrize("metadata", ["", "NONE", "{", "[]", "{}", '{"sinks":3}', '{"sinks":[3]}', "[" * 100_000])
@@ -271,15 +282,15 @@ def test_metadata_of_others_says_nothing_of_a_sink(metadata):
 def test_metadata_goes_there_and_back_and_has_bounds():
     assert sinks_of(metadata_of(("/lake/ü", "s3://b/t"))) == ("/lake/ü", "s3://b/t")
     assert metadata_of(()) == ""
-    assert sinks_of(NOBODY_READ) == ()
+    assert sinks_of(UNREAD_METADATA) == ()
     with pytest.raises(AnotherSink, match="has room for 4096"):
         metadata_of(("/" + "x" * 4_090,))
 
 
 def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else():
     place = TopicIdPartition("t", P0.topic_id, 0)
-    refuse_consumer("g", {place: Stored(3, ""), P1: Stored(4, NOBODY_READ), P2: Stored(None)})
+    refuse_consumer("g", {place: OffsetAndMetadata(3, ""), P1: OffsetAndMetadata(4, UNREAD_METADATA), P2: OffsetAndMetadata(None)})
     with pytest.raises(
         AnotherSink, match=r"group g: it belongs to the sink /lake/t, as the committed offset of t-0 says.*group of its own"
     ):
-        refuse_consumer("g", {place: Stored(3, CLAIM)})
+        refuse_consumer("g", {place: OffsetAndMetadata(3, CLAIM)})

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.member.batch.span import (
-    NOTHING,
-    Admission,
+    EMPTY_SPAN,
     LostOffsets,
+    RangeAdmission,
     Span,
     SpanError,
     admit,
     admit_range,
     advance,
-    id_bytes,
-    id_text,
-    parse,
-    span,
+    parse_span,
+    sorted_span,
+    topic_id_bytes,
+    topic_id_text,
 )
 from apportion.topics import TopicIdPartition
 
@@ -28,7 +28,7 @@ P = TopicIdPartition("t", ID, 0)
 bounds = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(lambda pair: tuple(sorted(pair)))
 ids = {name: bytes([number]) * 16 for number, name in enumerate(["a", "flights", "ü.x"])}
 spans = st.builds(
-    span,
+    sorted_span,
     st.text(max_size=8),
     st.dictionaries(
         st.builds(
@@ -51,9 +51,9 @@ spans = st.builds(lambda plain, names: plain._replace(sinks=names), spans, sinks
 
 @given(spans)
 def test_a_span_goes_to_json_and_back(batch):
-    assert parse(batch.to_json()) == batch
-    assert parse(batch.text()) == batch
-    assert list(parse(batch.text()).ranges) == sorted(batch.ranges)
+    assert parse_span(batch.to_json()) == batch
+    assert parse_span(batch.text()) == batch
+    assert list(parse_span(batch.text()).ranges) == sorted(batch.ranges)
 
 
 @given(spans)
@@ -62,7 +62,7 @@ def test_the_json_is_canonical_as_it_stands(batch):
 
 
 def test_the_json_is_the_one_of_the_design():
-    batch = span(
+    batch = sorted_span(
         "9f3c",
         {
             TopicIdPartition("flights", ID, 3): (950, 950),
@@ -73,8 +73,8 @@ def test_the_json_is_the_one_of_the_design():
     assert batch.text() == (
         '{"id":"9f3c","topics":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","span":{"0":[900,1200],"10":[1,2],"3":[950,950]}}},"v":1}'
     )
-    assert NOTHING.to_json() == {"id": "", "topics": {}, "v": 1}
-    assert parse({"v": 1, "id": "", "topics": {}}) == NOTHING
+    assert EMPTY_SPAN.to_json() == {"id": "", "topics": {}, "v": 1}
+    assert parse_span({"v": 1, "id": "", "topics": {}}) == EMPTY_SPAN
     assert Span("9f3c", {}, ("/lake",)).text() == '{"id":"9f3c","sinks":["/lake"],"topics":{},"v":2}'
     question = Span("9f3c", {}, asks=3, nameless=(TopicIdPartition("flights", ID, 0), TopicIdPartition("flights", ID, 3)))
     assert question.text() == (
@@ -83,27 +83,27 @@ def test_the_json_is_the_one_of_the_design():
 
 
 def test_a_topic_id_is_written_as_kafka_prints_it():
-    assert id_bytes(id_text(ID)) == ID
-    assert len(id_text(ID)) == 22
+    assert topic_id_bytes(topic_id_text(ID)) == ID
+    assert len(topic_id_text(ID)) == 22
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        id_text(ID[:15]),
-        id_text(ID + b"x"),
-        id_text(ID + b"xyz"),
-        id_text(ID)[:-1],
-        id_text(ID) + "==",
-        id_text(bytes(16))[:-1] + "B",  # the bits that no byte has are not 0
-        " " + id_text(ID),
+        topic_id_text(ID[:15]),
+        topic_id_text(ID + b"x"),
+        topic_id_text(ID + b"xyz"),
+        topic_id_text(ID)[:-1],
+        topic_id_text(ID) + "==",
+        topic_id_text(bytes(16))[:-1] + "B",  # the bits that no byte has are not 0
+        " " + topic_id_text(ID),
         "not base64!",
     ],
 )
 def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
     with pytest.raises(SpanError, match=f"^{re.escape(repr(text))} is not a topic id"):
-        id_bytes(text)
+        topic_id_bytes(text)
 
 
 @pytest.mark.parametrize(
@@ -124,52 +124,64 @@ def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text):
             "exactly the keys id, partitions",
         ),
         (
-            {"v": 2, "asks": 1, "id": "", "nameless": {"t": {"id": id_text(ID), "partitions": [-1]}}, "sinks": None, "topics": {}},
+            {
+                "v": 2,
+                "asks": 1,
+                "id": "",
+                "nameless": {"t": {"id": topic_id_text(ID), "partitions": [-1]}},
+                "sinks": None,
+                "topics": {},
+            },
             r"a JSON array of integers from 0 on, not \[-1\]",
         ),
         ({"v": 1, "id": 3, "topics": {}}, "id must be a string, not 3"),
         ({"v": 1, "id": "", "topics": {"t": {"id": "xyz", "span": {}}}}, "'xyz' is not a topic id"),
         ({"v": 1, "id": "", "topics": {"t": {"id": None, "span": {}}}}, "id of topic 't' must be a string"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"01": [0, 1]}}}}, "'01' is not a partition of topic 't'"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"0": [2, 1]}}}}, r"0 <= from <= to, not \[2, 1\]"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"0": [True, 1]}}}}, "0 <= from <= to"),
-        ({"v": 1, "id": "", "topics": {"t": {"id": id_text(ID), "span": {"0": [0, 1.0]}}}}, "0 <= from <= to"),
+        (
+            {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"01": [0, 1]}}}},
+            "'01' is not a partition of topic 't'",
+        ),
+        ({"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [2, 1]}}}}, r"0 <= from <= to, not \[2, 1\]"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [True, 1]}}}}, "0 <= from <= to"),
+        ({"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [0, 1.0]}}}}, "0 <= from <= to"),
     ],
 )
 def test_what_is_no_offset_is_refused_with_the_place_of_the_fault(offset, sentence):
     with pytest.raises(SpanError, match=sentence):
-        parse(offset)
+        parse_span(offset)
 
 
 def test_an_absent_fence_admits_everything_and_is_set_to_the_end():
-    assert admit_range(P, (900, 1200), None) == Admission(900, 1200, 1200)
-    assert admit_range(P, (900, 900), None) == Admission(900, 900, 900)  # or nobody could tell that a later range leaves some out
+    assert admit_range(P, (900, 1200), None) == RangeAdmission(900, 1200, 1200)
+    assert admit_range(P, (900, 900), None) == RangeAdmission(
+        900, 900, 900
+    )  # or nobody could tell that a later range leaves some out
 
 
 def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone():
-    doubted = span("", {P: (900, 1200)})._replace(sinks=("/t",), nameless=(P,))
+    doubted = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",), nameless=(P,))
     with pytest.raises(LostOffsets, match="t-0: the sink has nothing of it, but the batch starts at 900, which did not come"):
         admit(doubted, {})
-    assert admit(doubted, {}, fail_on_data_loss=False) == {P: Admission(900, 1200, 1200)}
-    assert admit(doubted, {P: 900}) == {P: Admission(900, 1200, 1200)}
-    assert admit(doubted, {P: 1200}) == {P: Admission(1200, 1200, None)}
+    assert admit(doubted, {}, fail_on_data_loss=False) == {P: RangeAdmission(900, 1200, 1200)}
+    assert admit(doubted, {P: 900}) == {P: RangeAdmission(900, 1200, 1200)}
+    assert admit(doubted, {P: 1200}) == {P: RangeAdmission(1200, 1200, None)}
     with pytest.raises(LostOffsets, match="200 lost"):
         admit(doubted, {P: 700})
 
 
 def test_a_fence_admits_what_is_above_it_and_never_moves_back():
-    assert admit_range(P, (900, 1200), 900) == Admission(900, 1200, 1200)
-    assert admit_range(P, (900, 1200), 1000) == Admission(1000, 1200, 1200)
-    assert admit_range(P, (900, 1200), 1200) == Admission(1200, 1200, None)
-    assert admit_range(P, (900, 1200), 5000) == Admission(1200, 1200, None)
+    assert admit_range(P, (900, 1200), 900) == RangeAdmission(900, 1200, 1200)
+    assert admit_range(P, (900, 1200), 1000) == RangeAdmission(1000, 1200, 1200)
+    assert admit_range(P, (900, 1200), 1200) == RangeAdmission(1200, 1200, None)
+    assert admit_range(P, (900, 1200), 5000) == RangeAdmission(1200, 1200, None)
 
 
 def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed():
     with pytest.raises(LostOffsets, match="t-0: the sink has everything below offset 700, but the batch starts at 900: 200 lost"):
         admit_range(P, (900, 1200), 700)
-    assert admit_range(P, (900, 1200), 700, fail_on_data_loss=False) == Admission(900, 1200, 1200)
+    assert admit_range(P, (900, 1200), 700, fail_on_data_loss=False) == RangeAdmission(900, 1200, 1200)
     with pytest.raises(LostOffsets):
-        admit(span("", {P: (900, 900)}), {P: 700})
+        admit(sorted_span("", {P: (900, 900)}), {P: 700})
 
 
 @given(spans)
@@ -192,7 +204,7 @@ def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data):
         move = data.draw(st.sampled_from(["plan", "write", "commit"]))
         if move == "plan":
             start = committed
-            planned.append(span("", {P: (start, start + data.draw(st.integers(0, 9)))}))
+            planned.append(sorted_span("", {P: (start, start + data.draw(st.integers(0, 9)))}))
         elif move == "write" and planned:
             batch = data.draw(st.sampled_from(planned))
             admission = admit(batch, fences)[P]

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.member.assignors.builtin import Assignor, Rebalance
-from apportion.member.membership import ShutDown, State
+from apportion.member.membership import MembershipState, ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment
 from apportion.streams.metadata.model import AssignorError, TaskId
 from apportion.topics import TopicPartition
@@ -47,7 +47,7 @@ def test_a_task_is_given_to_nobody_while_its_owner_uses_it():
     second = world.starts("b")
     world.passes(5_000, quick=[second])
     assert world.given()["b"] == ([], [])
-    assert first.view.state is State.RECONCILING
+    assert first.view.state is MembershipState.RECONCILING
     world.settle()
     assert sorted(tasks_of(world)["a"] + tasks_of(world)["b"]) == ALL
 
@@ -64,7 +64,7 @@ def test_one_that_asks_for_it_ends_all_instances():
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
-    world.tell(second, ShutDown())
+    world.tell(second, ShutDownApplication())
     world.passes(10_000)
     assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
 
@@ -74,7 +74,7 @@ def test_a_shutdown_that_is_asked_for_by_one_that_was_put_out_is_asked_for_when_
     first, second = world.starts("a"), world.starts("b")
     world.settle()
     world.puts_out(second)
-    world.tell(second, ShutDown())
+    world.tell(second, ShutDownApplication())
     world.passes(20_000)
     assert {first.failed, second.failed} == {"INVALID_REQUEST: an instance has asked all to shut down"}
 
@@ -103,7 +103,7 @@ def test_a_farewell_is_not_forgotten_by_one_that_is_put_out_before_its_owner_let
     world = StreamsWorld()
     first, second = world.starts("a"), world.starts("b")
     world.settle()
-    world.tell(first, ShutDown())
+    world.tell(first, ShutDownApplication())
     world.passes(5_000, quick=[first])
     assert (first.failed, second.failed) == ("INVALID_REQUEST: an instance has asked all to shut down", None)
     world.puts_out(second)

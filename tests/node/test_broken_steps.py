@@ -17,11 +17,11 @@ from apportion.deadlines import Deadlines
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
-from apportion.node.retention import RetentionCheck
 from apportion.node.flush_gate import FlushGate
 from apportion.node.handlers.fetch import FetchResult
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.producers import ProducerStates
+from apportion.node.retention import RetentionCheck
 from apportion.node.topics import TopicService
 from apportion.store.disk import DiskError
 from apportion.store.log import Log

@@ -9,10 +9,10 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Reply
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
-from apportion.member.classic.leader import share_out
-from apportion.member.classic.ownership import Holding
-from apportion.member.membership import Known, LookUp, SeenTopic
-from apportion.sim.checks.subscriptions import given_to
+from apportion.member.classic.leader import assign_partitions
+from apportion.member.classic.ownership import OwnedPartitions
+from apportion.member.membership import FetchMetadata, MetadataFetched, TopicDescription
+from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.offset_commit import (
@@ -122,10 +122,10 @@ def what_b_gets_of_what_a_owns() -> Any:
 
 
 def what_is_claimed_before_it_is_let_go_of() -> Any:
-    holding = Holding()
-    holding.aim(1, (P0, P1))
+    holding = OwnedPartitions()
+    holding.set_target(1, (P0, P1))
     holding.adopt((P0, P1))
-    holding.aim(1, (P0,))
+    holding.set_target(1, (P0,))
     return holding.claim()
 
 
@@ -143,7 +143,7 @@ def what_is_offered_on_the_way_to_a_generation() -> Any:
     world.wait(1_000)
     world.run(world.joins("B", EAGER), adopts=False)
     world.wait(2_000)
-    looks = [mail for mail in world.mail if isinstance(mail[1], LookUp)]
+    looks = [mail for mail in world.mail if isinstance(mail[1], FetchMetadata)]
     assert looks
     world.mail = [mail for mail in world.mail if mail not in looks]
     world.run(a, adopts=True)
@@ -181,8 +181,8 @@ def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
 def what_is_offered_of_a_namesake() -> Any:
     world, a = settled(COOPERATIVE)
     world.wait(3_000)
-    [look] = [what for _, what, _ in world.mail if isinstance(what, LookUp)]
-    world.tell(a, Known(look.request_id, (SeenTopic("t", b"another".rjust(16, b"."), 4),)))
+    [look] = [what for _, what, _ in world.mail if isinstance(what, FetchMetadata)]
+    world.tell(a, MetadataFetched(look.request_id, (TopicDescription("t", b"another".rjust(16, b"."), 4),)))
     return len(a.view.target)
 
 
@@ -194,7 +194,7 @@ def what_a_group_says_that_a_member_has_since_it_is_classic() -> Any:
     world.run(m, adopts=False)
     [member] = world.shard.ledger.classic_group_or_none("g").saved.members
     assert member.member_id == a.view.member_id
-    return list(given_to(member))
+    return list(assigned_partitions(member))
 
 
 def what_a_member_owes_since_its_group_is_incremental() -> Any:
@@ -250,7 +250,7 @@ def what_a_leader_does_with_claims_of_an_older_generation() -> Any:
         "B": Subscription(("t",), generation=2),
     }
     try:
-        return share_out(CooperativeSticky(), {"t": TopicShape(2)}, members, checks=True).withholds
+        return assign_partitions(CooperativeSticky(), {"t": TopicShape(2)}, members, checks=True).has_pending_revocation
     except Refused as refused:
         return refused.why
 

@@ -8,16 +8,15 @@ Those of classic groups, and of groups of both protocols, are in `planted_classi
 from collections.abc import Callable, Iterable, Mapping
 
 from apportion.coord import replay, shard
-from apportion.coord.consumer import fencing, state, timers
-from apportion.coord.consumer import heartbeat
+from apportion.coord.consumer import fencing, heartbeat, state, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
 from apportion.member.batch import admission, plan, rule, span
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.plan import World
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
 from apportion.member.consumer import machine
@@ -83,11 +82,11 @@ def from_the_start(start: int, fence: int) -> int:
     return start
 
 
-def remembered_position(previous: Span, world: World, place: TopicIdPartition) -> int | None:
+def remembered_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
     return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
 
 
-def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
+def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
     return None
 
 

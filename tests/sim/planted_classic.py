@@ -9,8 +9,8 @@ from apportion.assign import sticky
 from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
 from apportion.coord.classic.membership import remove_member, remove_pending_member
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat
@@ -24,15 +24,14 @@ from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
 from apportion.member.assignors import builtin
-from apportion.member.assignors.builtin import Past
 from apportion.member.assignors.interface import Subscription, TopicParts, from_wire
+from apportion.member.assignors.numbering import OwnershipClaim
 from apportion.member.classic import leader, ownership
-from apportion.member.classic.generation import Standing
+from apportion.member.classic.generation import GenerationState
 from apportion.member.classic.machine import ClassicMember
-from apportion.member.classic.machine import State as Stand
-from apportion.member.classic.metadata import Atlas
+from apportion.member.classic.metadata import TopicMetadataCache
 from apportion.member.classic.requests import NO_GENERATION
-from apportion.member.membership import Action, Assignment, LookUp, SeenTopic, minus
+from apportion.member.membership import Action, Assignment, FetchMetadata, MembershipState, TopicDescription, minus
 from apportion.topics import TopicId, Topics
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
@@ -90,15 +89,17 @@ def what_is_to_be_kept(owned: Assignment, target: Assignment | None) -> Assignme
     return owned if target is None else minus(owned, minus(owned, target))
 
 
-def learn_at_any_time(self: ClassicMember, look: LookUp, seen: tuple[SeenTopic, ...], actions: list[Action], now: Instant) -> None:
-    self._settle(lambda: self._standing.learn(look.names, seen), actions, now)
+def learn_at_any_time(
+    self: ClassicMember, look: FetchMetadata, seen: tuple[TopicDescription, ...], actions: list[Action], now: Instant
+) -> None:
+    self._apply(lambda: self._generation.apply_metadata(look.names, seen), actions, now)
 
 
-def never_forgotten(self: Standing, answer: JoinGroupResponse, silent_ms: int) -> bool:
+def never_forgotten(self: GenerationState, answer: JoinGroupResponse, silent_ms: int) -> bool:
     return False
 
 
-def names_have_no_ids(self: Atlas, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
+def names_have_no_ids(self: TopicMetadataCache, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
     return {}
 
 
@@ -130,15 +131,15 @@ def drop_out_with_all_that_is_owned(self: ClassicMember, code: Code, keeps_id: b
     """A member that was put out joins again, and claims what it had: its generation alone is reset."""
     if not keeps_id:
         self._member_id = ""
-    self._enter(Stand.JOINING)
-    self._pauses.none(now)
+    self._enter(MembershipState.JOINING)
+    self._backoff.reset_delay(now)
 
 
-def told_without_generation(said: Subscription) -> Past:
+def told_without_generation(said: Subscription) -> OwnershipClaim:
     return said.owned, NO_GENERATION
 
 
-def data_without_generation(said: Subscription) -> Past:
+def data_without_generation(said: Subscription) -> OwnershipClaim:
     return from_wire(decode_sticky(said.user_data).topic_partitions), NO_GENERATION
 
 
@@ -196,26 +197,26 @@ CLASSIC = (
     Planted(
         "eager-joins-at-once",
         "The owner is told to give everything back, and it will by the time that the others have joined.",
-        ((Standing, "is_ready", property(lambda self: True)),),
+        ((GenerationState, "may_rejoin", property(lambda self: True)),),
         ALL_CLASSIC,
     ),
     Planted(
         "learns-while-joining",
         "What a look at the topics tells is true at any time.",
-        ((ClassicMember, "_learn", learn_at_any_time),),
+        ((ClassicMember, "_apply_metadata", learn_at_any_time),),
         ALL_CLASSIC,
     ),
     Planted(
         "taken-back",
         "Who is taken in under its id was a member all the time.",
-        ((Standing, "may_be_forgotten", never_forgotten),),
+        ((GenerationState, "may_have_been_removed", never_forgotten),),
         BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4},
         ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
     ),
     Planted(
         "namesake",
         "The leader gave a topic by its name, so whatever has the name is given.",
-        ((Atlas, "ids", names_have_no_ids),),
+        ((TopicMetadataCache, "topic_ids_of", names_have_no_ids),),
         BOTH,
     ),
     Planted(
@@ -245,22 +246,22 @@ CLASSIC = (
     Planted(
         "KAFKA-7026",
         "What a member had last is in its user data.",
-        ((builtin, "told_by_user_data", data_without_generation),),
+        ((builtin, "claim_from_user_data", data_without_generation),),
         ALL_CLASSIC,
     ),
     Planted(
         "KAFKA-12984",
         "Who joins again says what it owns, and is believed.",
         (
-            (ClassicMember, "_fenced", drop_out_with_all_that_is_owned),
-            (builtin, "told_by_subscription", told_without_generation),
+            (ClassicMember, "_lose_membership", drop_out_with_all_that_is_owned),
+            (builtin, "claim_from_subscription", told_without_generation),
         ),
         ALL_CLASSIC,
     ),
     Planted(
         "KAFKA-13406",
         "Who is behind the newest generation owns nothing, and the check of what cooperative members are given holds for all.",
-        ((sticky, "settled", settled_by_the_newest), (leader, "TRUSTED", "")),
+        ((sticky, "resolve_claims", settled_by_the_newest), (leader, "TRUSTED", "")),
         ALL_CLASSIC,
     ),
 )

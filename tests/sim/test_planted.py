@@ -10,12 +10,12 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
-from apportion.member.batch.plan import Log, Starting, World, plan
-from apportion.member.batch.rule import Batches
-from apportion.member.batch.sinks import Announcement, AnotherSink, metadata_of
-from apportion.member.batch.span import NOTHING, admit_range, span
+from apportion.member.batch.plan import LogBounds, PlanInput, StartingOffsets, plan_batch
+from apportion.member.batch.rule import BatchPlanner
+from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
+from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
 from apportion.member.consumer.machine import ConsumerMember, Settings
-from apportion.member.membership import Adopted, Answered, Found, Send, Subscribe, from_wire, to_wire
+from apportion.member.membership import Adopted, Answered, CoordinatorFound, SendToCoordinator, Subscribe, from_wire, to_wire
 from apportion.topics import IdPartition, TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -44,7 +44,8 @@ PLACE = TopicIdPartition("t", b"i" * 16, 0)
 
 def given(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, tuple[int, ...]]:
     """What an answer gives, by topic id."""
-    assert answer.error_code == Code.NONE and answer.assignment is not None, answer
+    assert answer.error_code == Code.NONE, answer
+    assert answer.assignment is not None, answer
     return {part.topic_id: part.partitions for part in answer.assignment.topic_partitions}
 
 
@@ -111,11 +112,11 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
     member = ConsumerMember(Settings(group_id="g", member_id="m"))
     start, later = Instant(0, 0), Instant(1_000, 1_000)
     member.step(Subscribe(("t",)), start)
-    member.step(Found(1), start)
+    member.step(CoordinatorFound(1), start)
     member.step(Answered(2, accepted(1, P0, P1)), start)
     member.step(Adopted(1, (P0, P1)), start)
     member.step(Answered(3, accepted(1, P0)), start)
-    [beat] = [action.request for action in member.step(Tick(), later) if isinstance(action, Send)]
+    [beat] = [action.request for action in member.step(Tick(), later) if isinstance(action, SendToCoordinator)]
     return beat.topic_partitions and from_wire(beat.topic_partitions)
 
 
@@ -146,15 +147,15 @@ def rows_that_the_sink_has() -> Any:
 
 
 def where_a_restarted_source_begins() -> Any:
-    world = World(checkpoint="c", logs={PLACE: Log(0, 20)}, committed={PLACE: 4})
-    return plan(span("c", {PLACE: (4, 10)}), world).span.ranges[PLACE]
+    world = PlanInput(checkpoint="c", logs={PLACE: LogBounds(0, 20)}, committed={PLACE: 4})
+    return plan_batch(sorted_span("c", {PLACE: (4, 10)}), world).span.ranges[PLACE]
 
 
 def where_a_query_with_another_sink_begins() -> Any:
-    there, query = Surroundings(), Batches(("t",), checkpoint="c", starting=Starting())
+    there, query = Surroundings(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
     there.offsets, there.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
-    question = there.attempt(query.next(NOTHING, None))
-    there.told = Announcement(("/lake/t",))
+    question = there.attempt(query.next(EMPTY_SPAN, None))
+    there.told = WriterReport(("/lake/t",))
     there.sees(target=held(P0_OF_T))
     try:
         return there.attempt(query.next(question, None)).ranges[P0_OF_T]

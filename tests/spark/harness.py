@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from apportion.client.cluster import Cluster, places_of
-from apportion.member.assignors.serde import given_of
+from apportion.client.cluster import Cluster, partitions_of
+from apportion.member.assignors.serde import decode_assignment
 from apportion.testing import host
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -89,7 +89,7 @@ class Application:
     def lose(self):
         """Every process of the application is killed at one instant."""
         self._expected_end = True
-        host.lose(self.process.pid)
+        host.kill_host(self.process.pid)
         self.process.wait(10)
 
     def stop(self):
@@ -111,7 +111,7 @@ class Stage:
         self.path, self.bootstrap, self.group, self.topic = path, bootstrap, f"{name}-group", f"{name}-topic"
         self.table = path / "table"
         self.cluster = Cluster(bootstrap)
-        self.partitions = places_of(self.cluster.create_topic(self.topic, partitions))
+        self.partitions = partitions_of(self.cluster.create_topic(self.topic, partitions))
         quiet = {"log_level": 0}  # a broker that a test has killed is no news
         self.producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "enable.idempotence": True, **quiet})
         self.produced = {}
@@ -137,7 +137,8 @@ class Stage:
             self.producer.produce(
                 self.topic, f"event {len(self.produced)} {number}".encode(), partition=where, on_delivery=delivered
             )
-        assert self.producer.flush(90) == 0 and not failed, failed
+        assert self.producer.flush(90) == 0, failed
+        assert not failed, failed
 
     def rows(self):
         """(partition, offset, value) of every row of the table, sorted."""
@@ -172,7 +173,10 @@ class Stage:
             (group,) = self.cluster.call(DescribeGroupsRequest(groups=(self.group,)), coordinator=self.group).groups
             given = {member.client_id: member.member_assignment for member in group.members if len(member.member_assignment)}
             return {
-                number: who for who, blob in given.items() for parts in given_of(blob).partitions for number in parts.partitions
+                number: who
+                for who, blob in given.items()
+                for parts in decode_assignment(blob).partitions
+                for number in parts.partitions
             }
         request = ConsumerGroupDescribeRequest(group_ids=(self.group,))
         (group,) = self.cluster.call(request, coordinator=self.group).groups

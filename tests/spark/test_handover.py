@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.member.batch.sinks import SILENCE, Announcement
+from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import Span
 from apportion.spark import handover
 from apportion.topics import TopicIdPartition
@@ -20,29 +20,29 @@ def temporary(tmp_path, monkeypatch):
 @pytest.mark.parametrize("is_directory", [True, False])
 def test_hearing_nothing_makes_nothing_and_needs_no_directory(temporary, is_directory):
     temporary.mkdir() if is_directory else temporary.write_text("no directory")
-    assert handover.heard(QUESTION) == SILENCE
-    handover.forget(QUESTION)
+    assert handover.read_reports(QUESTION) == NO_REPORT
+    handover.delete_reports(QUESTION)
     assert not is_directory or list(temporary.iterdir()) == []
 
 
 def test_a_query_goes_on_without_any_temporary_directory(temporary):
-    assert handover.heard(QUESTION) == SILENCE
-    handover.forget(QUESTION)
+    assert handover.read_reports(QUESTION) == NO_REPORT
+    handover.delete_reports(QUESTION)
 
 
 def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary):
     with pytest.raises(handover.NoPrivateDirectory, match=r"must be able to write to .*: let TMPDIR name a directory"):
-        handover.announce(QUESTION, "/lake")
+        handover.write_report(QUESTION, "/lake")
 
 
 def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary):
     temporary.mkdir()
-    handover.announce(QUESTION, "/lake")
-    assert handover.heard(QUESTION) == Announcement(("/lake",))
+    handover.write_report(QUESTION, "/lake")
+    assert handover.read_reports(QUESTION) == WriterReport(("/lake",))
     (private,) = temporary.iterdir()
     assert private.stat().st_mode & 0o777 == 0o700
     private.chmod(0o777)
     with pytest.raises(handover.NoPrivateDirectory, match="nobody else may write"):
-        handover.heard(QUESTION)
+        handover.read_reports(QUESTION)
     with pytest.raises(handover.NoPrivateDirectory, match="nobody else may write"):
-        handover.announce(QUESTION, "/lake")
+        handover.write_report(QUESTION, "/lake")

@@ -9,15 +9,15 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from apportion.client.cluster import Cluster, places_of
-from apportion.member.batch.offsets import Stored
+from apportion.client.cluster import Cluster, partitions_of
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import metadata_of
-from apportion.member.batch.span import NOTHING, LostOffsets
+from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.batch_member import Owner
+from apportion.spark.batch_member import BatchMember
 from apportion.spark.delta import Writer
 from apportion.spark.options import SourceOptions
-from apportion.spark.query_introspection import Reading
+from apportion.spark.query_introspection import SourceReading
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tests.spark.test_writer import ARROW, Frame, every, stored
@@ -45,12 +45,12 @@ class Query:
     def __init__(self, cluster, bootstrap, path):
         self.cluster, self.bootstrap, self.path = cluster, bootstrap, path
         self.group = f"lost-{next(NUMBERS)}"
-        self.done = self.planned = NOTHING
+        self.done = self.planned = EMPTY_SPAN
         self.owner = self.writer = None
 
     def topic(self, records, partitions=1):
         """The places of a new topic, with so many records each."""
-        places = places_of(self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions))
+        places = partitions_of(self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions))
         for place in places:
             self.produce(place, records)
         return places
@@ -74,7 +74,7 @@ class Query:
         self.stops()
         topics = ",".join(dict.fromkeys(place.topic for place in places))
         given = {"kafka.bootstrap.servers": self.bootstrap, "kafka.group.id": self.group, "subscribe": topics}
-        self.owner = Owner(SourceOptions.parse(given | {"startingOffsets": "earliest"} | (source or {})))
+        self.owner = BatchMember(SourceOptions.parse(given | {"startingOffsets": "earliest"} | (source or {})))
         self.writer = Writer(str(self.path), **options)
         if self.planned != self.done:
             self.write()
@@ -91,7 +91,7 @@ class Query:
             for offset in range(*bounds)
         ]
         frame = Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW))
-        self.writer.write(frame, [Reading(self.group, self.planned, self.bootstrap)])
+        self.writer.write(frame, [SourceReading(self.group, self.planned, self.bootstrap)])
         self.done = self.planned
 
     def runs_until(self, ends):
@@ -132,11 +132,11 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
     query.starts(place)
     said = query.loses({place: 8})
     assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in said
-    assert query.cluster.stored(query.group, [place])[place] == Stored(6, FOREIGN)  # the evidence
+    assert query.cluster.stored(query.group, [place])[place] == OffsetAndMetadata(6, FOREIGN)  # the evidence
     query.starts(place, rewind=True)
     query.runs_until({place: 8})
     assert query.offsets(place) == [3, 4, 5, 6, 7]
-    assert query.cluster.stored(query.group, [place])[place] == Stored(8, metadata_of((str(query.path),)))
+    assert query.cluster.stored(query.group, [place])[place] == OffsetAndMetadata(8, metadata_of((str(query.path),)))
 
 
 @pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])
@@ -211,7 +211,7 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
     both = (str(query.path), "/lake/second")
     query.commits(place, 7, metadata_of(both))
     for bounds in ((0, 5), (7, 9)):
-        query.writer, query.planned = Writer(str(query.path)), NOTHING._replace(id="a", ranges={place: bounds}, sinks=both)
+        query.writer, query.planned = Writer(str(query.path)), EMPTY_SPAN._replace(id="a", ranges={place: bounds}, sinks=both)
         if bounds[0]:
             with pytest.raises(LostOffsets, match="holds: a consumer, a query that does not belong there") as caught:
                 query.write()

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.client.consumer import Consumer
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.spark import delta
 from tests.spark.harness import until
@@ -33,7 +33,7 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_
     stage.produce(40)
     innocent = writing(delta.Writer(str(stage.table)))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
-    claimed = Stored(10, metadata_of((str(stage.table),)))
+    claimed = OffsetAndMetadata(10, metadata_of((str(stage.table),)))
     assert stage.cluster.stored(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
     other = stage.path / "other"
     said = refusal(writing(delta.Writer(str(other)), "checkpoint-of-another"))
@@ -92,6 +92,6 @@ def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_i
     assert "or, if the table was moved, stop all members of the group and start again, with the same checkpoint" in said
     writing(delta.Writer(str(stage.table), adopt=True))
     until(lambda: stage.total_committed() == 80, 180, "the group's offsets")
-    claimed = Stored(20, metadata_of((str(stage.table),)))
+    claimed = OffsetAndMetadata(20, metadata_of((str(stage.table),)))
     assert stage.cluster.stored(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
     assert stage.rows() == stage.expected(lambda partition, offset: offset >= 5)

@@ -1,6 +1,6 @@
 import pytest
 
-from apportion.member.batch.plan import EARLIEST, LATEST, Starting
+from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
 from apportion.spark.options import OptionError, SourceOptions
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}
@@ -20,7 +20,7 @@ def test_the_three_required_options_are_enough():
         client_id="apportion-spark-g",
         rebalance_timeout_ms=300_000,
         request_timeout_ms=30_000,
-        starting=Starting(LATEST),
+        starting=StartingOffsets(LATEST),
         max_offsets=None,
         fail_on_data_loss=True,
         include_headers=False,
@@ -29,12 +29,12 @@ def test_the_three_required_options_are_enough():
 
 def test_option_names_are_read_in_any_case():
     options = SourceOptions.parse({**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"})
-    assert (options.max_offsets, options.starting) == (10, Starting(EARLIEST))
+    assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
 
 
 def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest():
     options = SourceOptions.parse({**GOOD, "startingOffsets": '{"flights":{"0":23,"1":-1}}'})
-    assert options.starting == Starting(EARLIEST, {("flights", 0): 23, ("flights", 1): LATEST})
+    assert options.starting == StartingOffsets(EARLIEST, {("flights", 0): 23, ("flights", 1): LATEST})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions as F
 
-from apportion.client.cluster import places_of
+from apportion.client.cluster import partitions_of
 from apportion.spark import StatefulQuery, delta, guard
 from apportion.spark.source import NO_WRITER
 from apportion.wire.batch import encode_batch
@@ -73,7 +73,7 @@ def test_max_offsets_per_trigger_limits_every_batch(stage, source, started):
 
 
 def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(stage, source, started):
-    (other,) = places_of(stage.cluster.create_topic(f"{stage.topic}-two", 1))
+    (other,) = partitions_of(stage.cluster.create_topic(f"{stage.topic}-two", 1))
     both = source().union(source(**{"kafka.group.id": f"{stage.group}-two", "subscribe": other.topic}))
     started(both.withColumn("value", F.col("value").cast("string")))
     for number in (1, 2):

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.client.cluster import Cluster, places_of
-from apportion.member.batch.span import span
+from apportion.client.cluster import Cluster, partitions_of
+from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
-from apportion.spark.slices import OFFSETS_A_TASK, Slice, Slices, cut, read
+from apportion.spark.slices import OFFSETS_A_TASK, PartitionSlice, TaskSlices, read, split_into_tasks
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 
@@ -23,9 +23,9 @@ ranges = st.dictionaries(
 
 @given(ranges, st.integers(1, 8))
 def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(bounds, cores):
-    batch = span("c", bounds)
-    tasks = cut(batch, cores)
-    wanted = [Slice(place, *ends) for place, ends in batch.ranges.items() if ends[1] > ends[0]]
+    batch = sorted_span("c", bounds)
+    tasks = split_into_tasks(batch, cores)
+    wanted = [PartitionSlice(place, *ends) for place, ends in batch.ranges.items() if ends[1] > ends[0]]
     assert sorted(part for task in tasks for part in task.slices) == wanted
     much = -(-sum(part.end - part.start for part in wanted) // OFFSETS_A_TASK)
     assert len(tasks) == min(len(wanted), max(cores, much))
@@ -61,7 +61,7 @@ def start(tmp_path):
 def filled(broker, count):
     """A topic t with so many records in its one partition."""
     cluster = Cluster(broker.bootstrap)
-    (place,) = places_of(cluster.create_topic("t", 1))
+    (place,) = partitions_of(cluster.create_topic("t", 1))
     cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
     return cluster, place
 
@@ -72,7 +72,7 @@ def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(start):
     cluster.close()
     broker.close()
     seen = []
-    task = Slices((Slice(place, 1, 4),))
+    task = TaskSlices((PartitionSlice(place, 1, 4),))
     reader = threading.Thread(
         target=lambda: seen.extend(offsets(read(task, options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"}))))
     )
@@ -89,7 +89,7 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(sta
     cluster, place = filled(broker, 5)
     cluster.delete_topic("t")
     cluster.close()
-    task = Slices((Slice(place, 1, 4),))
+    task = TaskSlices((PartitionSlice(place, 1, 4),))
     with pytest.raises(RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"):
         list(read(task, options(broker.bootstrap)))
     assert list(read(task, options(broker.bootstrap, failOnDataLoss="false"))) == []

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.sinks import SILENCE, Announcement, AnotherSink
-from apportion.member.batch.span import LostOffsets, Span, span
+from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
+from apportion.member.batch.span import LostOffsets, Span, sorted_span
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.spark.files import REPORT_SCHEMA
-from apportion.spark.query_introspection import Reading
+from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
 TOPIC_ID = bytes(range(16))
@@ -56,7 +56,7 @@ def batch(writer, *ranges, meanwhile=lambda: None, group="g"):
         for place, bounds in places.items()
         for offset in range(*bounds)
     ]
-    writer.write(Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile), [Reading(group, span("a", places))])
+    writer.write(Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW), meanwhile), [SourceReading(group, sorted_span("a", places))])
 
 
 def stored(path):
@@ -150,33 +150,33 @@ P0 = TopicIdPartition("t", TOPIC_ID, 0)
 
 
 def asking(*ranges):
-    return span("asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(asks=1)
+    return sorted_span("asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(asks=1)
 
 
 def nothing_read(writer, batch, group="g"):
     """The writer is given a batch without rows."""
-    writer.write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), [Reading(group, batch)])
+    writer.write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), [SourceReading(group, batch)])
 
 
 def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(path, tmp_path):
     question = asking((0, 5))
-    assert handover.heard(question) == SILENCE
+    assert handover.read_reports(question) == NO_REPORT
     nothing_read(Writer(path), question)
-    assert handover.heard(question) == Announcement((path,))
+    assert handover.read_reports(question) == WriterReport((path,))
     nothing_read(Writer(f"file://{path}-b/", adopt=True), question)
-    assert handover.heard(question) == Announcement((path, f"{path}-b"), adopt=True)
-    handover.forget(question)
-    assert (handover.heard(question), list(tmp_path.iterdir())) == (SILENCE, [])
+    assert handover.read_reports(question) == WriterReport((path, f"{path}-b"), adopt=True)
+    handover.delete_reports(question)
+    assert (handover.read_reports(question), list(tmp_path.iterdir())) == (NO_REPORT, [])
 
 
 def test_a_table_that_has_records_of_the_group_says_so(path):
     batch(Writer(path), (0, 0, 5))
     question = asking((0, 5), (1, 0))
     nothing_read(Writer(path), question, group="of others")
-    assert handover.heard(question) == Announcement((path,))
+    assert handover.read_reports(question) == WriterReport((path,))
     nothing_read(Writer(path), question)
-    assert handover.heard(question) == Announcement((path,), holds=True)
-    handover.forget(question)
+    assert handover.read_reports(question) == WriterReport((path,), holds=True)
+    handover.delete_reports(question)
 
 
 @pytest.mark.parametrize(
@@ -196,21 +196,21 @@ def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path)
     for sinks in (("/lake/flights",), ()):
         foreign = Span("a", {P0: (0, 5)}, sinks)
         nothing_read(Writer(path, adopt=True), foreign)
-        assert handover.heard(foreign) == Announcement((path,), adopt=True)
-        assert handover.heard(foreign._replace(sinks=(path,))) == SILENCE  # said of that batch alone
-    handover.forget(foreign)
+        assert handover.read_reports(foreign) == WriterReport((path,), adopt=True)
+        assert handover.read_reports(foreign._replace(sinks=(path,))) == NO_REPORT  # said of that batch alone
+    handover.delete_reports(foreign)
     own = foreign._replace(sinks=(path,))
     nothing_read(Writer(path, adopt=True), own)
-    assert handover.heard(own) == SILENCE
+    assert handover.read_reports(own) == NO_REPORT
 
 
 def test_where_a_query_has_several_sinks_each_says_that_it_was_given_the_batch(path):
     shared = Span("a", {P0: (0, 5)}, (path, f"{path}-b"))
     nothing_read(Writer(path), shared)
-    assert handover.heard(shared) == Announcement((path,))
+    assert handover.read_reports(shared) == WriterReport((path,))
     nothing_read(Writer(f"{path}-b"), shared)
-    assert handover.heard(shared) == Announcement(shared.sinks)
-    handover.forget(shared)
+    assert handover.read_reports(shared) == WriterReport(shared.sinks)
+    handover.delete_reports(shared)
 
 
 def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
@@ -222,36 +222,36 @@ def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
     kept = json.loads(whole.read_text())["sink"]
     for text in ("", '{"sink": "/la', "[]", "{}"):
         torn.write_text(text)
-        assert handover.heard(question) == Announcement((kept,))
+        assert handover.read_reports(question) == WriterReport((kept,))
 
 
 def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path):
     question = asking((0, 5))
     nothing_read(Writer(path), question)
-    assert handover.heard(question._replace(asks=2)) == SILENCE
-    handover.forget(question)
+    assert handover.read_reports(question._replace(asks=2)) == NO_REPORT
+    handover.delete_reports(question)
 
 
 def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
     batch(Writer(path), (1, 0, 5))
     question = Span("asked", {}, asks=1, nameless=(P0, P0._replace(partition=1)))
     nothing_read(Writer(path), question)
-    assert handover.heard(question) == Announcement((path,), holds=True)
-    handover.forget(question)
+    assert handover.read_reports(question) == WriterReport((path,), holds=True)
+    handover.delete_reports(question)
 
 
 def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(path):
     writer = Writer(path, rewind=True)
     batch(writer, (0, 0, 5), (1, 0, 5))
     batch(writer, (0, 7, 9), (1, 5, 9))
-    told = span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
-    assert handover.heard(told).back == {P0: 5}
-    assert handover.heard(span("a", {P0: (5, 9)})).back == {}  # it has gone back
+    told = sorted_span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
+    assert handover.read_reports(told).back == {P0: 5}
+    assert handover.read_reports(sorted_span("a", {P0: (5, 9)})).back == {}  # it has gone back
     assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
     batch(writer, (0, 7, 9), (1, 5, 9))  # Spark replays it
     batch(writer, (0, 5, 9), (1, 9, 10))
     assert stored(path) == every((0, 0, 9), (1, 0, 10))
-    handover.forget(told)
+    handover.delete_reports(told)
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
@@ -265,7 +265,7 @@ def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(path,
     else:
         batch(writer, (0, 7, 9))
     assert stored(path) == every((0, 0, 5)) + ([] if fail_on_data_loss else every((0, 7, 9)))
-    handover.forget(span("a", {}))
+    handover.delete_reports(sorted_span("a", {}))
 
 
 def test_groups_have_fences_of_their_own(path):
@@ -275,14 +275,17 @@ def test_groups_have_fences_of_their_own(path):
 
 
 def test_two_sources_that_read_one_topic_are_refused(path):
-    readings = [Reading(group, span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, end)})) for group, end in (("g", 2), ("h", 3))]
+    readings = [
+        SourceReading(group, sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, end)}))
+        for group, end in (("g", 2), ("h", 3))
+    ]
     with pytest.raises(ValueError, match="two sources of this query read topic t"):
         Writer(path).write(Frame(pa.RecordBatch.from_pylist([], schema=ARROW)), readings)
     assert stored(path) == []
 
 
 def test_a_source_that_is_united_with_itself_is_one_source(path):
-    reading = Reading("g", span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))
+    reading = SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))
     row = {"topic": "t", "partition": 0, "offset": 0, "city": "x"}
     Writer(path).write(Frame(pa.RecordBatch.from_pylist([row, row], schema=ARROW)), [reading, reading])
     assert stored(path) == [(0, 0), (0, 0)]
@@ -292,7 +295,9 @@ def test_a_place_column_of_another_type_is_refused(path):
     schema = StructType().add("topic", "string").add("partition", "integer").add("offset", "string")
     rows = pa.RecordBatch.from_pydict({"topic": ["t"], "partition": [0], "offset": ["0"]})
     with pytest.raises(ValueError, match="needs the source's column offset as int64; this query made it string"):
-        Writer(path).write(Frame(rows, schema=schema), [Reading("g", span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))])
+        Writer(path).write(
+            Frame(rows, schema=schema), [SourceReading("g", sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (0, 1)}))]
+        )
     assert not Path(path).exists()
 
 

@@ -1,12 +1,13 @@
-"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned (KIP-792).
+"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned
+(KIP-792).
 
-    from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky
+    from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky
 
-    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky()])
+    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[AiokafkaCooperativeSticky()])
 
-The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything back before it joins
-again, whatever the assignor, so `CooperativeSticky` lets it into a cooperative group and keeps its partitions with it, but does not
-spare it the pause. Written for aiokafka 0.14.
+The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything
+back before it joins again, whatever the assignor, so `AiokafkaCooperativeSticky` lets it into a cooperative
+group and keeps its partitions with it, but does not spare it the pause. Written for aiokafka 0.14.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -16,18 +17,18 @@ import aiokafka
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor, log
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
+from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleConsumerAssignor, to_cluster
 from apportion.member.assignors import builtin
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
-from apportion.member.assignors.serde import subscription_blob
-from apportion.member.classic.leader import Heard, hear
+from apportion.member.assignors.serde import encode_subscription
+from apportion.member.classic.leader import GroupSubscription, decode_group_subscription
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 
-__all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
+__all__ = ["AIOKafkaConsumer", "AiokafkaCooperativeSticky", "AiokafkaSticky"]
 
 
-class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
+class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
     """One of our assignors as aiokafka calls them."""
 
     home = "AIOKafkaConsumer of apportion.adapters.aiokafka"
@@ -36,34 +37,39 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._given = Given()
-        self._heard = Heard({}, ())  # what the members of the present join said, whole
+        self._heard = GroupSubscription({}, ())  # what the members of the present join said, whole
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
         if self._bound().generation == NO_GENERATION:
-            self._given, self._generation = Given(), NO_GENERATION  # it lost its place: others may have what it had
+            # it lost its place: others may have what it had
+            self._given, self._generation = Given(), NO_GENERATION
             self._ours.on_assignment(self._given, NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = self._given.partitions if self.owns_between_rebalances else ()
-        return subscription_blob(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
+        return encode_subscription(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
-        """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what they say."""
+        """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what
+        they say.
+        """
         rows = (
             JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
             for name, *instance, said in members
         )
-        self._heard = hear(rows)
+        self._heard = decode_group_subscription(rows)
         for why in self._heard.unreadable:
             log.warning("a member gets nothing: %s", why)
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """What each member gets, by our assignor."""
-        given = self._ours.assign(cluster_of(cluster, self._heard.topics), self._heard.members)
-        return {member: _foreign(given.get(member, Given())) for member in members}
+        given = self._ours.assign(to_cluster(cluster, self._heard.topics), self._heard.members)
+        return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """The member has this, as of its coordinator's generation. What was taken from it is free for the next rebalance."""
+        """The member has this, as of its coordinator's generation. What was taken from it is free for the
+        next rebalance.
+        """
         before = partitions_of(self._given.partitions)
         parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
         self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
@@ -72,14 +78,18 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
             self._bound().request_rejoin()
 
 
-class Sticky(_Bridge):
-    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
+class AiokafkaSticky(_AiokafkaAssignor):
+    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their
+    user data.
+    """
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_Bridge):
-    """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one rebalance later."""
+class AiokafkaCooperativeSticky(_AiokafkaAssignor):
+    """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one
+    rebalance later.
+    """
 
     kind = builtin.CooperativeSticky
     owns_between_rebalances = True
@@ -91,7 +101,9 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     _partition_assignment_strategy: tuple[Any, ...]
 
     def __init__(self, *topics: str, **options: Any) -> None:
-        """As aiokafka's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
+        """As aiokafka's; `partition_assignment_strategy` may name the assignors of this module, as classes or
+        objects.
+        """
         super().__init__(*topics, **options)
         self._partition_assignment_strategy = tuple(map(_as_object, self._partition_assignment_strategy))
 
@@ -102,7 +114,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     @_coordinator.setter
     def _coordinator(self, coordinator: Any) -> None:
         self.__dict__["_coordinator"] = coordinator
-        ours = [each for each in self._partition_assignment_strategy if isinstance(each, _Bridge)]
+        ours = [each for each in self._partition_assignment_strategy if isinstance(each, _AiokafkaAssignor)]
         if coordinator is not None and ours and hasattr(coordinator, "_perform_assignment"):
             for each in ours:
                 each.bind(coordinator)
@@ -111,10 +123,10 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
 def _as_object(assignor: Any) -> Any:
     """An object for a class of ours; aiokafka's own assignors are classes and stay so."""
-    return assignor() if isinstance(assignor, type) and issubclass(assignor, _Bridge) else assignor
+    return assignor() if isinstance(assignor, type) and issubclass(assignor, _AiokafkaAssignor) else assignor
 
 
-def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) -> Callable[[Any], Awaitable[Any]]:
+def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_AiokafkaAssignor]) -> Callable[[Any], Awaitable[Any]]:
     """`perform`, and our assignors have seen the whole answer before."""
 
     async def perform_assignment(response: Any) -> Any:
@@ -125,6 +137,6 @@ def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_Bridge]) ->
     return perform_assignment
 
 
-def _foreign(given: Given) -> ConsumerProtocolMemberAssignment:
+def _to_aiokafka(given: Given) -> ConsumerProtocolMemberAssignment:
     parts = [(topic, list(numbers)) for topic, numbers in given.partitions]
     return ConsumerProtocolMemberAssignment(0, parts, given.user_data or b"")

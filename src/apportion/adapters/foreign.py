@@ -9,7 +9,7 @@ from apportion.member.assignors.interface import Cluster, TopicShape
 NO_GENERATION = -1
 
 
-class OfOneConsumer:
+class SingleConsumerAssignor:
     """One of our assignors for one foreign consumer, which `bind` names."""
 
     kind: type[Sticky] | type[CooperativeSticky]
@@ -47,7 +47,7 @@ class ForeignCluster(Protocol):
         ...
 
 
-def cluster_of(foreign: ForeignCluster, topics: Iterable[str]) -> Cluster:
+def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> Cluster:
     """Those of these topics that exist. Racks of replicas are not told by these clients."""
     counts = {topic: foreign.partitions_for_topic(topic) for topic in sorted(dict.fromkeys(topics))}
     return {topic: TopicShape(len(partitions)) for topic, partitions in counts.items() if partitions}

@@ -1,11 +1,12 @@
-"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns (KIP-792).
+"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns
+(KIP-792).
 
-    from apportion.adapters.kafka_python import CooperativeSticky, KafkaConsumer
+    from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaConsumer
 
-    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky])
+    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[KafkaPythonCooperativeSticky])
 
-The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what the consumer owns and
-not what it once did. Written for kafka-python 3.0.
+The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what
+the consumer owns and not what it once did. Written for kafka-python 3.0.
 """
 
 from collections.abc import Iterable
@@ -16,16 +17,16 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 import kafka
-from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, OfOneConsumer, cluster_of
+from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleConsumerAssignor, to_cluster
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
 
-__all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
+__all__ = ["KafkaConsumer", "KafkaPythonCooperativeSticky", "KafkaPythonSticky"]
 
 VERSION = 3
 
 
-class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
+class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
     """One of our assignors as kafka-python calls them."""
 
     home = "KafkaConsumer of apportion.adapters.kafka_python"
@@ -56,10 +57,10 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
 
     def assign(self, cluster: ForeignCluster, members: Iterable[Any]) -> dict[str, ConsumerProtocolAssignment]:
         """What each member gets, by our assignor."""
-        said = {each.member_id: _said(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
+        said = {each.member_id: _to_subscription(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
         topics = (topic for each in said.values() for topic in each.topics)
-        given = self._ours.assign(cluster_of(cluster, topics), said)
-        return {member: _foreign(given.get(member, Given())) for member in said}
+        given = self._ours.assign(to_cluster(cluster, topics), said)
+        return {member: _to_kafka_python(given.get(member, Given())) for member in said}
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """The member has this in that generation."""
@@ -68,14 +69,18 @@ class _Bridge(OfOneConsumer, AbstractPartitionAssignor):  # type: ignore[misc]
         self._ours.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
-class Sticky(_Bridge):
-    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
+class KafkaPythonSticky(_KafkaPythonAssignor):
+    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their
+    user data.
+    """
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_Bridge):
-    """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance later."""
+class KafkaPythonCooperativeSticky(_KafkaPythonAssignor):
+    """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance
+    later.
+    """
 
     kind = builtin.CooperativeSticky
 
@@ -84,14 +89,16 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
     """kafka-python's consumer, whose assignors of this module know their coordinator."""
 
     def __init__(self, *topics: str, **configs: Any) -> None:
-        """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
+        """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as
+        classes or objects.
+        """
         super().__init__(*topics, **configs)
         for each in self._coordinator._assignors.values():
-            if isinstance(each, _Bridge):
+            if isinstance(each, _KafkaPythonAssignor):
                 each.bind(self._coordinator)
 
 
-def _said(foreign: Any, instance_id: str | None) -> Subscription:
+def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
     """A member's subscription as kafka-python decoded it, whatever its version."""
     owned = tuple(TopicParts(each.topic, tuple(each.partitions)) for each in getattr(foreign, "owned_partitions", None) or ())
     generation = getattr(foreign, "generation_id", None)
@@ -105,7 +112,7 @@ def _said(foreign: Any, instance_id: str | None) -> Subscription:
     )
 
 
-def _foreign(given: Given) -> ConsumerProtocolAssignment:
+def _to_kafka_python(given: Given) -> ConsumerProtocolAssignment:
     parts = [
         ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in given.partitions
     ]

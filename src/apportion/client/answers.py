@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
-from apportion.member.membership import Ask, Known, Told
+from apportion.member.membership import MetadataFetched, QueryAnswered, QueryCluster
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicIdPartition, TopicPartition
@@ -13,22 +13,22 @@ BROKERS_DEFAULT = -1
 """The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""
 
 
-def answer(cluster: Cluster, group_id: str, ask: Ask) -> Known | Told:
+def answer_query(cluster: Cluster, group_id: str, ask: QueryCluster) -> MetadataFetched | QueryAnswered:
     """The answer to an assignor's question. Raises Refused or Disconnected where the cluster cannot tell."""
-    match ask.question:
+    match ask.query:
         case CreateInternalTopics(topics):
             _make(cluster, topics)
             seen = cluster.look_up(topic.name for topic in topics)
             if len(seen) < len(topics):
                 raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "internal topics do not show up yet")
-            return Known(ask.request_id, seen)
+            return MetadataFetched(ask.request_id, seen)
         case ListEndOffsets(places):
             ends = cluster.list_offsets(_placed(cluster, places), LATEST)
-            return Told(ask.request_id, {_named(place): offset for place, offset in ends.items()})
+            return QueryAnswered(ask.request_id, {_named(place): offset for place, offset in ends.items()})
         case FetchCommittedOffsets(places):
             stored = cluster.committed(group_id, _placed(cluster, places))
-            return Told(ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()})
-    raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {ask.question!r}")
+            return QueryAnswered(ask.request_id, {_named(place): offset or 0 for place, offset in stored.items()})
+    raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {ask.query!r}")
 
 
 def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:

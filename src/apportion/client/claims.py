@@ -3,18 +3,18 @@
 import logging
 from collections.abc import Iterable
 
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import refuse_consumer
 from apportion.member.consumer.machine import View
 from apportion.topics import TopicIdPartition
 
 log = logging.getLogger("apportion.consumer")
 
-LOSING = (  # the session will tell what comes of it
+MEMBERSHIP_LOST = (  # the session will tell what comes of it
     Code.UNKNOWN_MEMBER_ID,
     Code.STALE_MEMBER_EPOCH,
     Code.FENCED_MEMBER_EPOCH,
@@ -23,46 +23,46 @@ LOSING = (  # the session will tell what comes of it
 )
 
 
-class Claims:
+class SinkClaimChecks:
     """The looks of one consumer for claims on its group. Each look raises AnotherSink where there is one."""
 
     def __init__(self, cluster: Cluster, patience_ms: int) -> None:
         """Nothing has been looked at. patience_ms: how long one look may take."""
         self._cluster = cluster
         self._patience_ms = patience_ms
-        self._looked = self._committed = (0, 0)  # the life and epoch of the last look, and of the last look before a commit
+        self._looked = self._committed = (0, 0)  # the incarnation and epoch of the last look, and of the last look before a commit
 
     def look_first(self, group_id: str, names: Iterable[str]) -> None:
         """Look as nobody, before the consumer joins. On a thread of its session."""
-        places = [place for topic in self._cluster.topics(tuple(names)) for place in places_of(topic)]
+        places = [place for topic in self._cluster.topics(tuple(names)) for place in partitions_of(topic)]
         refuse_consumer(group_id, self._cluster.stored(group_id, places, patience_ms=self._patience_ms))
 
     def look(
-        self, session: Session, life: int, names: Iterable[str], coming: Iterable[TopicIdPartition] = ()
-    ) -> dict[TopicIdPartition, Stored]:
+        self, session: Session, incarnation: int, names: Iterable[str], coming: Iterable[TopicIdPartition] = ()
+    ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """Return what the group has stored of `coming`, and of every partition of these topics, its other members' too."""
         topics = self._cluster.topics(tuple(dict.fromkeys((*names, *(place.topic for place in coming)))))
-        places = dict.fromkeys((*coming, *(place for topic in topics for place in places_of(topic))))
-        stored = session.stored(places, life=life, patience_ms=self._patience_ms)
+        places = dict.fromkeys((*coming, *(place for topic in topics for place in partitions_of(topic))))
+        stored = session.stored(places, incarnation=incarnation, patience_ms=self._patience_ms)
         refuse_consumer(session.settings.group_id, stored)
         return stored
 
     def look_at_epoch(self, session: Session, view: View, names: Iterable[str]) -> None:
         """Look once whenever the group has changed: somebody may have come to it with a sink. Without an answer, later again."""
-        if view.epoch <= 0 or (view.lives, view.epoch) == self._looked:
+        if view.epoch <= 0 or (view.incarnation, view.epoch) == self._looked:
             return
         try:
-            self.look(session, view.lives, names)
+            self.look(session, view.incarnation, names)
         except (Disconnected, Refused) as error:
-            if isinstance(error, Refused) and not error.code.retriable and error.code not in LOSING:
+            if isinstance(error, Refused) and not error.code.retriable and error.code not in MEMBERSHIP_LOST:
                 raise
             log.warning("cannot look at the group now: %s", error)
         else:
-            self._looked = view.lives, view.epoch
+            self._looked = view.incarnation, view.epoch
 
-    def look_before_commit(self, session: Session, life: int, names: Iterable[str]) -> None:
+    def look_before_commit(self, session: Session, incarnation: int, names: Iterable[str]) -> None:
         """Look once more before the first commit since the group has changed: whoever has come needs a moment to claim it."""
         epoch = session.status().epoch
-        if (life, epoch) != self._committed:
-            self.look(session, life, names)
-            self._committed = life, epoch
+        if (incarnation, epoch) != self._committed:
+            self.look(session, incarnation, names)
+            self._committed = incarnation, epoch

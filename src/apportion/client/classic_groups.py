@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from apportion.client.cluster import LATEST, Cluster
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import fetch_request, fetched
+from apportion.member.batch.offsets import fetch_request, parse_fetch_response
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
@@ -15,7 +15,7 @@ DEAD = "Dead"
 """How brokers show a classic group that is not there, before version 6 of DescribeGroups."""
 
 
-class Position(NamedTuple):
+class GroupPosition(NamedTuple):
     """Where a group is in one partition. committed: None: it has not said. end: of what can be read now."""
 
     committed: int | None
@@ -29,7 +29,7 @@ class Position(NamedTuple):
         return max(0, self.end - self.committed)
 
 
-def described(cluster: Cluster, group_id: str) -> DescribedGroup | None:
+def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | None:
     """The group as its coordinator shows it; None if there is no classic group of that name."""
 
     def read(answer: Any) -> tuple[Code, DescribedGroup]:
@@ -46,7 +46,7 @@ def described(cluster: Cluster, group_id: str) -> DescribedGroup | None:
     return None if group.group_state == DEAD else group
 
 
-def listed(cluster: Cluster, group_id: str) -> ListedGroup | None:
+def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
     """The group of that name, of any kind, as its coordinator lists it; None if there is none."""
 
     def read(answer: Any) -> tuple[Code, list[ListedGroup]]:
@@ -56,7 +56,7 @@ def listed(cluster: Cluster, group_id: str) -> ListedGroup | None:
     return found[0] if found else None
 
 
-def positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
+def group_positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, GroupPosition]:
     """Where the group is in these partitions, those left out that do not exist. Offsets of open transactions do not count."""
     wanted = tuple(partitions)
     topics = cluster.topics(dict.fromkeys(topic for topic, _ in wanted))
@@ -69,10 +69,10 @@ def positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartiti
         return {}
 
     def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, int | None]]:
-        code, said = fetched(answer, places.values())
+        code, said = parse_fetch_response(answer, places.values())
         return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.offsets
 
     request = OffsetFetchRequest(groups=fetch_request(group_id, places.values()).groups, require_stable=False)
     committed = cluster.ask_coordinator("OffsetFetch", request, group_id, read, cluster.timeout_ms)
     ends = cluster.list_offsets(places.values(), LATEST)
-    return {each: Position(committed.get(place), ends[place]) for each, place in places.items()}
+    return {each: GroupPosition(committed.get(place), ends[place]) for each, place in places.items()}

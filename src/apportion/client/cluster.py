@@ -8,10 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from apportion.client.connection import Disconnected
-from apportion.client.routing import Leader, Patience, Routes
+from apportion.client.routing import Leader, RetryTimer, Routes
 from apportion.client.visible import visible
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import NOBODY, Membership, Stored, commit_codes, commit_request, fetch_request, fetched
+from apportion.member.batch.offsets import (
+    NO_MEMBER,
+    Membership,
+    OffsetAndMetadata,
+    commit_errors,
+    commit_request,
+    fetch_request,
+    parse_fetch_response,
+)
 from apportion.member.batch.plan import EARLIEST as EARLIEST
 from apportion.member.batch.plan import LATEST as LATEST
 from apportion.member.reactions import Reaction, reaction
@@ -54,8 +62,9 @@ class Cluster(Routes):
         self, places: Iterable[TopicIdPartition], when: int, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int]:
         """For each place the offset at `when`: EARLIEST, LATEST (the last stable offset), or of the first record at or after
-        that time in ms (-1 if there is none)."""
-        patience = Patience(self.timeout_ms if patience_ms is None else patience_ms)
+        that time in ms (-1 if there is none).
+        """
+        patience = RetryTimer(self.timeout_ms if patience_ms is None else patience_ms)
         found: dict[TopicIdPartition, int] = {}
         left = dict.fromkeys(places)
         while left:
@@ -195,7 +204,7 @@ class Cluster(Routes):
         """
         position = start
         limit_ms = self.timeout_ms if patience_ms is None else patience_ms
-        patience = Patience(limit_ms)
+        patience = RetryTimer(limit_ms)
         bytes_each: float = GUESSED_RECORD_BYTES
         while position < before:
             ask_bytes = min(max(int((before - position) * bytes_each * 1.1), LEAST_FETCH_BYTES), max_bytes)
@@ -218,7 +227,7 @@ class Cluster(Routes):
             yield from fetch.batches
             if fetch.next_offset > position:
                 bytes_each = sum(map(len, fetch.batches)) / (fetch.next_offset - position) or bytes_each
-                position, patience = fetch.next_offset, Patience(limit_ms)
+                position, patience = fetch.next_offset, RetryTimer(limit_ms)
             else:
                 code = Code.REQUEST_TIMED_OUT if fetch.code is Code.NONE else fetch.code
                 patience.pause(Refused(code, f"{place}: nothing came at offset {position} of [{start}, {before})"))
@@ -230,7 +239,7 @@ class Cluster(Routes):
 
         A batch without a producer id may be stored twice if an answer is lost on the way.
         """
-        patience = Patience(self.timeout_ms)
+        patience = RetryTimer(self.timeout_ms)
         data = TopicProduceData(
             name=place.topic,
             topic_id=place.topic_id,
@@ -253,7 +262,7 @@ class Cluster(Routes):
 
     def ask_coordinator(self, api: str, request: Any, group_id: str, read: Callable[[Any], tuple[Code, V]], patience_ms: int) -> V:
         """What `read` makes of the coordinator's answer, once its code is NONE; retried as the table of reactions says."""
-        patience = Patience(patience_ms)
+        patience = RetryTimer(patience_ms)
         while True:
             try:
                 code, value = read(self.call(request, coordinator=group_id, timeout_ms=patience.left_ms()))
@@ -275,7 +284,7 @@ class Cluster(Routes):
         self,
         group_id: str,
         offsets: Mapping[TopicIdPartition, int],
-        who: Membership = NOBODY,
+        who: Membership = NO_MEMBER,
         *,
         metadata: str = "",
         patience_ms: int | None = None,
@@ -286,28 +295,28 @@ class Cluster(Routes):
         request = commit_request(group_id, offsets, who, metadata)
 
         def read(answer: Any) -> tuple[Code, None]:
-            codes = commit_codes(answer, offsets).values()
+            codes = commit_errors(answer, offsets).values()
             return next((code for code in codes if code is not Code.NONE), Code.NONE), None
 
         self.ask_coordinator("OffsetCommit", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)
 
     def committed(
-        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NOBODY, *, patience_ms: int | None = None
+        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int | None]:
         """The group's offset for each place, None where it has none; Refused if any could not be told."""
         stored = self.stored(group_id, places, who, patience_ms=patience_ms)
         return {place: one.offset for place, one in stored.items()}
 
     def stored(
-        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NOBODY, *, patience_ms: int | None = None
-    ) -> dict[TopicIdPartition, Stored]:
+        self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """The group's offset for each place with what was committed beside it; Refused if any could not be told."""
         wanted = tuple(places)
         if not wanted:
             return {}
 
-        def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, Stored]]:
-            code, said = fetched(answer, wanted)
+        def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, OffsetAndMetadata]]:
+            code, said = parse_fetch_response(answer, wanted)
             return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.stored
 
         request = fetch_request(group_id, wanted, who)
@@ -340,12 +349,12 @@ class Cluster(Routes):
         said = self.call(DeleteTopicsRequest(topics=(state,), topic_names=(name,), timeout_ms=self.timeout_ms)).responses[0]
         if said.error_code != Code.NONE:
             raise Refused(Code.of(said.error_code), said.error_message or "")
-        patience = Patience(self.timeout_ms)
+        patience = RetryTimer(self.timeout_ms)
         while self.topics([name], fresh=True):
             patience.pause(Refused(Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"))
 
     def _await_topic(self, name: str, partitions: int) -> Topic:
-        patience = Patience(self.timeout_ms)
+        patience = RetryTimer(self.timeout_ms)
         while True:
             topic = self.topics([name], fresh=True).named(name)
             if topic is not None and topic.partitions >= partitions:
@@ -365,7 +374,7 @@ class Cluster(Routes):
         return None
 
 
-def places_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
+def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
     """Every partition of the topic as a place."""
     return tuple(TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions))
 

@@ -18,7 +18,7 @@ class Disconnected(ConnectionError):
     """The broker cannot be reached, has closed the connection, or did not answer in time; the sentence says which broker."""
 
 
-class Connection:
+class BrokerConnection:
     """A connection that has agreed with its broker on versions. Not for two threads at once."""
 
     def __init__(self, host: str, port: int, client_id: str, timeout_ms: int) -> None:
@@ -30,7 +30,7 @@ class Connection:
             self._socket = socket.create_connection((host, port), timeout_ms / 1000)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
-            raise Disconnected(f"no connection to the broker at {self.address}: {_said(error)}") from error
+            raise Disconnected(f"no connection to the broker at {self.address}: {_os_error_text(error)}") from error
         self._versions = self._agree(timeout_ms)
 
     def version_of(self, key: int) -> int:
@@ -77,7 +77,7 @@ class Connection:
             raise Disconnected(f"the broker at {self.address} did not answer {_name(request)} within {timeout_ms} ms") from error
         except OSError as error:
             self.close()
-            raise Disconnected(f"the connection to the broker at {self.address} broke: {_said(error)}") from error
+            raise Disconnected(f"the connection to the broker at {self.address} broke: {_os_error_text(error)}") from error
         except DecodeError as error:
             self.close()
             raise Disconnected(f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}") from error
@@ -104,5 +104,5 @@ def _name(request: Any) -> str:
     return type(request).__name__.removesuffix("Request")
 
 
-def _said(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, Unpack
 
-from apportion.client.claims import LOSING, Claims
+from apportion.client.claims import MEMBERSHIP_LOST, SinkClaimChecks
 from apportion.client.cluster import Cluster, Fetch
 from apportion.client.connection import Disconnected
 from apportion.client.missing_topics import MissingTopics
@@ -22,7 +22,7 @@ from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, State, assignment
+from apportion.member.membership import Assignment, MembershipState, assignment
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
@@ -73,9 +73,9 @@ class Consumer:
         self._outage = Outage(group_id)
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
         self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
-        self._claims = Claims(self._cluster, self._patience_ms)
+        self._claims = SinkClaimChecks(self._cluster, self._patience_ms)
         self._touched_at = self._committed_at = time.monotonic()
-        self._life = 0
+        self._incarnation = 0
         self._told: Assignment = ()  # what the member was last told that this consumer holds
         self._positions: dict[TopicIdPartition, int] = {}  # of every owned partition: the offset after the last delivered record
         self._stored: dict[TopicIdPartition, int] = {}  # what the group is known to have
@@ -160,12 +160,13 @@ class Consumer:
 
     def close(self, timeout_ms: int = 5_000) -> None:
         """The consumer has let go of everything (`on_revoked` was called; delivered records are committed if `auto_commit`)
-        and left the group. Closing again does nothing."""
+        and left the group. Closing again does nothing.
+        """
         if self._closed:
             return
         self._closed = True
         try:
-            if self._started and self._session.status().lives == self._life and self._positions:
+            if self._started and self._session.status().incarnation == self._incarnation and self._positions:
                 self._give_up(tuple(self._positions))
         finally:
             if self._started:
@@ -194,7 +195,7 @@ class Consumer:
             except AnotherSink:
                 self._end_refused()
                 raise
-            if self._life and self._session.status().epoch > 0:  # else nobody answers yet
+            if self._incarnation and self._session.status().epoch > 0:  # else nobody answers yet
                 self._missing.look()
             delivered = self._deliver(limit)
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
@@ -269,22 +270,22 @@ class Consumer:
 
     def _calls_for_me(self, view: View) -> bool:
         moved = view.target is not None and not view.target == view.owned == self._told
-        return view.lives != self._life or moved or view.state is State.FATAL
+        return view.incarnation != self._incarnation or moved or view.state is MembershipState.FATAL
 
     def _follow(self) -> None:
         """Ownership is as the group wants it, and the group knows."""
         if self._session.refusal is not None:
             raise self._session.refusal
         view = self._look()
-        if view.state is State.FATAL:
+        if view.state is MembershipState.FATAL:
             self._lose()
             raise Refused(Code[(view.error or "").partition(":")[0]], (view.error or "").partition(": ")[2])
         if not self._calls_for_me(view):
             self._claims.look_at_epoch(self._session, view, self._names)
             return
-        if view.lives != self._life:
+        if view.incarnation != self._incarnation:
             self._lose()
-            self._life, self._told = view.lives, ()
+            self._incarnation, self._told = view.incarnation, ()
         if view.target is None:
             return
         try:
@@ -296,15 +297,15 @@ class Consumer:
             if coming:
                 self._take_up(coming)
         except (Disconnected, Refused) as error:
-            if isinstance(error, Refused) and not error.code.retriable and error.code not in LOSING:
+            if isinstance(error, Refused) and not error.code.retriable and error.code not in MEMBERSHIP_LOST:
                 raise
             log.warning("cannot follow the group now: %s", error)
             return
         self._told = assignment(place.id_partition for place in self._positions)
-        self._session.adopt(view.lives, self._told)
+        self._session.adopt(view.incarnation, self._told)
 
     def _take_up(self, coming: tuple[TopicIdPartition, ...]) -> None:
-        stored = self._claims.look(self._session, self._life, (), coming)
+        stored = self._claims.look(self._session, self._incarnation, (), coming)
         unknown = [place for place in coming if stored[place].offset is None]
         starts = {place: offset for place in coming if (offset := stored[place].offset) is not None}
         self._stored |= starts
@@ -360,7 +361,7 @@ class Consumer:
 
     def _keep_alive(self) -> None:
         moment = time.monotonic()
-        if moment - self._touched_at >= self._touch_every_s or self._session.status().state is State.STALE:
+        if moment - self._touched_at >= self._touch_every_s or self._session.status().state is MembershipState.STALE:
             self._touched_at = moment
             self._session.touch()
         if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
@@ -368,8 +369,8 @@ class Consumer:
 
     def _store(self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None) -> None:
         if offsets:
-            self._claims.look_before_commit(self._session, self._life, self._names)
-        self._session.commit(offsets, life=self._life, patience_ms=patience_ms)
+            self._claims.look_before_commit(self._session, self._incarnation, self._names)
+        self._session.commit(offsets, incarnation=self._incarnation, patience_ms=patience_ms)
         self._stored |= offsets
         self._committed_at = time.monotonic()
 

@@ -8,19 +8,22 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.readable import readable
-from apportion.topics import Topics
+
+if TYPE_CHECKING:
+    from apportion.topics import Topics
 
 log = logging.getLogger("apportion.consumer")
 
 LOOK_EVERY_S = 5.0
 
 
-class Look(threading.Thread):
+class MetadataLookup(threading.Thread):
     """One question to the cluster. topics: those of `names` that exist, once the thread has ended; None if nobody answered."""
 
     def __init__(self, cluster: Cluster, names: tuple[str, ...]) -> None:
@@ -41,7 +44,7 @@ class MissingTopics:
         self._cluster, self._group = cluster, group_id
         self._unseen: tuple[str, ...] = ()
         self._told: tuple[str, ...] = ()
-        self._look: Look | None = None
+        self._look: MetadataLookup | None = None
         self._look_at_s = 0.0
 
     def expect(self, names: Iterable[str]) -> None:
@@ -59,7 +62,7 @@ class MissingTopics:
             if topics is not None:
                 self._tell(tuple(name for name in self._unseen if topics.named(name) is None))
         if self._unseen and self._look is None and time.monotonic() >= self._look_at_s:
-            self._look = Look(self._cluster, self._unseen)
+            self._look = MetadataLookup(self._cluster, self._unseen)
             self._look.start()
 
     def _tell(self, missing: tuple[str, ...]) -> None:

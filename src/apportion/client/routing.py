@@ -1,6 +1,6 @@
 """Which broker to ask: connections, metadata, leaders and coordinators, learnt on demand and forgotten when they prove wrong.
 
-`call` asks once and never twice; whoever calls decides by `member/reactions.py` whether to ask again, with a `Patience`.
+`call` asks once and never twice; whoever calls decides by `member/reactions.py` whether to ask again, with a `RetryTimer`.
 Safe for several threads: each call has a connection to itself, taken from a pool.
 """
 
@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from apportion.client.connection import Connection, Disconnected
+from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
-from apportion.member.batch.span import id_text
-from apportion.member.membership import SeenTopic
+from apportion.member.batch.span import topic_id_text
+from apportion.member.membership import TopicDescription
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -29,7 +29,7 @@ class Leader(NamedTuple):
     epoch: int
 
 
-class Patience:
+class RetryTimer:
     """Waits a little longer before each new try, and gives up when its time is over."""
 
     def __init__(self, limit_ms: int) -> None:
@@ -78,7 +78,7 @@ class Routes:
         self._bootstrap = addresses(bootstrap)
         self._client_id = client_id
         self._lock = threading.Lock()
-        self._idle: dict[Address, list[Connection]] = {}
+        self._idle: dict[Address, list[BrokerConnection]] = {}
         self._nodes: dict[int, Address] = {}
         self._coordinators: dict[str, int] = {}
         self._topics = Topics()
@@ -129,7 +129,7 @@ class Routes:
             idle = self._idle.setdefault(address, [])
             connection = idle.pop() if idle else None
         if connection is None:
-            connection = Connection(*address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS))
+            connection = BrokerConnection(*address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS))
         try:
             answer = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
@@ -153,7 +153,7 @@ class Routes:
             connection.close()
 
     def _ask_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
-        patience = Patience(timeout_ms)
+        patience = RetryTimer(timeout_ms)
         known = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
         failure = Disconnected("no broker is known")
         for address in known:
@@ -210,8 +210,8 @@ class Routes:
         if known is None or fresh:
             topic = self.topics([place.topic], fresh=True).named(place.topic)
             if topic is None or topic.id != place.topic_id:
-                gone = "is gone" if topic is None else f"was made again as {id_text(topic.id)}"
-                raise Refused(Code.UNKNOWN_TOPIC_ID, f"topic {place.topic!r} with id {id_text(place.topic_id)} {gone}")
+                gone = "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
+                raise Refused(Code.UNKNOWN_TOPIC_ID, f"topic {place.topic!r} with id {topic_id_text(place.topic_id)} {gone}")
             known = self._leaders.get((place.topic_id, place.partition))
         if known is None:
             raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {place} has no leader now")
@@ -227,12 +227,12 @@ class Routes:
         self._learn(())
         return dict(self._nodes)
 
-    def look_up(self, names: Iterable[str]) -> tuple[SeenTopic, ...]:
+    def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
         """Those of the named topics that exist, asked now, with the racks of their replicas."""
         answer = self._learn(tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names))))
         racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
         return tuple(
-            SeenTopic(topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks))
+            TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks))
             for topic in answer.topics
             if topic.name is not None and not topic.error_code
         )
@@ -240,7 +240,7 @@ class Routes:
     def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
         """What the cluster says about these topics now, which is known from now on, absence too."""
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        patience = Patience(min(self.timeout_ms, 10_000))
+        patience = RetryTimer(min(self.timeout_ms, 10_000))
         while True:
             answer: MetadataResponse = self.call(request, timeout_ms=patience.left_ms())
             refused = self._absorb(answer)

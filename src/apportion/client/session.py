@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from apportion.client.answers import answer
+from apportion.client.answers import answer_query
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.routing import Patience
+from apportion.client.routing import RetryTimer
 from apportion.drive.clocks import now
-from apportion.drive.threads import Errand, ThreadDriver
+from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import Membership, Stored
+from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
@@ -31,24 +31,24 @@ from apportion.member.membership import (
     Action,
     Adopted,
     Answered,
-    Ask,
     Assignment,
+    CoordinatorFound,
     Event,
     Failed,
+    FetchMetadata,
     FindCoordinator,
-    Found,
-    Known,
     Leave,
     Left,
-    LookUp,
     Lost,
+    MembershipState,
+    MetadataFetched,
     Offer,
     Polled,
-    Progress,
-    Send,
-    ShutDown,
-    State,
+    QueryCluster,
+    SendToCoordinator,
+    ShutDownApplication,
     Subscribe,
+    TaskOffsetSums,
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
@@ -63,12 +63,12 @@ SAID_AGAIN_S = 30.0
 AT_ONCE = 3  # a classic member may wait for its group, look up topics and say goodbye at the same time
 
 
-class Rebalance(NamedTuple):
+class MembershipEvent(NamedTuple):
     """One thing that happened to the membership. what: "offered", "adopted", "lost", "failed" or "left"."""
 
     at_ms: int  # wall clock
     what: str
-    life: int
+    incarnation: int
     epoch: int
     revoked: Assignment
     added: Assignment
@@ -109,7 +109,7 @@ class Session:
         self._status = self._member.view()
         self._tasks = TaskShare()
         self._changed = threading.Condition()
-        self._history: deque[Rebalance] = deque(maxlen=history_limit)
+        self._history: deque[MembershipEvent] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
         self.refusal: AnotherSink | None = None  # what `before_join` has raised
@@ -155,14 +155,14 @@ class Session:
         named = ((topics.with_id(partition.topic_id), partition.partition) for partition in held)
         return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
-    def adopt(self, life: int, held: Iterable[IdPartition | TopicIdPartition]) -> None:
+    def adopt(self, incarnation: int, held: Iterable[IdPartition | TopicIdPartition]) -> None:
         """The owner uses exactly `held` from now on, and the coordinator will hear it at once.
 
-        life: `status().lives` of the snapshot that `held` was taken from. Nothing happens if the member has lost that life since,
-        or if `held` has what the coordinator has taken back since: the next status tells.
+        incarnation: `status().incarnation` of the snapshot that `held` was taken from. Nothing happens if the
+        member has lost that incarnation since, or if `held` has what the coordinator has taken back since: the next status tells.
         """
         mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
-        self._post_and_wait(Adopted(life, mine), lambda view: view.lives != life or view.owned == mine)
+        self._post_and_wait(Adopted(incarnation, mine), lambda view: view.incarnation != incarnation or view.owned == mine)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """The member wants these topics from its next heartbeat on."""
@@ -174,7 +174,7 @@ class Session:
         with self._changed:
             return self.status(), self._tasks
 
-    def report(self, progress: Progress | ShutDown) -> None:
+    def report(self, progress: TaskOffsetSums | ShutDownApplication) -> None:
         """The member of a Streams group tells the group so in its next JoinGroup; a ShutDown makes one."""
         self._driver.post(progress)
 
@@ -186,36 +186,39 @@ class Session:
         self,
         offsets: Mapping[TopicIdPartition, int],
         *,
-        life: int | None = None,
+        incarnation: int | None = None,
         metadata: str = "",
         patience_ms: int | None = None,
     ) -> None:
         """The group has stored the offsets, said by this member at its present epoch.
 
-        life: the life in which the owner held these partitions; a later life may not speak for it. None: the present one.
+        incarnation: the one in which the owner held these partitions; a later one may not commit for it.
+        None: the present one.
         Raises Refused when the member is not, or no longer, the one who may: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
         if offsets:
             self._as_member(
                 lambda who, left: self.cluster.commit(self._group, offsets, who, metadata=metadata, patience_ms=left),
                 patience_ms,
-                life,
+                incarnation,
             )
 
     def committed(
-        self, places: Iterable[TopicIdPartition], *, life: int | None = None, patience_ms: int | None = None
+        self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int | None]:
         """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
-        return {place: one.offset for place, one in self.stored(places, life=life, patience_ms=patience_ms).items()}
+        return {place: one.offset for place, one in self.stored(places, incarnation=incarnation, patience_ms=patience_ms).items()}
 
     def stored(
-        self, places: Iterable[TopicIdPartition], *, life: int | None = None, patience_ms: int | None = None
-    ) -> dict[TopicIdPartition, Stored]:
+        self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
+    ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """What the group has stored for each place, with the metadata, asked as this member at its present epoch."""
         wanted = tuple(places)
-        return self._as_member(lambda who, left: self.cluster.stored(self._group, wanted, who, patience_ms=left), patience_ms, life)
+        return self._as_member(
+            lambda who, left: self.cluster.stored(self._group, wanted, who, patience_ms=left), patience_ms, incarnation
+        )
 
-    def history(self) -> tuple[Rebalance, ...]:
+    def history(self) -> tuple[MembershipEvent, ...]:
         """What happened to the membership, oldest first; the last `history_limit` events."""
         with self._changed:
             return tuple(self._history)
@@ -231,19 +234,19 @@ class Session:
             while self._left is None and self._crash is None and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
         self._driver.stop()
-        return self._left is not None and self._left.heard
+        return self._left is not None and self._left.is_confirmed
 
     @property
     def _group(self) -> str:
         return self.settings.group_id
 
-    def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None, life: int | None) -> V:
-        """What `ask` returns as the member; asked again in the same life if the epoch moved on meanwhile."""
-        patience = Patience(self.cluster.timeout_ms if patience_ms is None else patience_ms)
-        life = self.status().lives if life is None else life
+    def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None, incarnation: int | None) -> V:
+        """What `ask` returns as the member; asked again in the same incarnation if the epoch moved on meanwhile."""
+        patience = RetryTimer(self.cluster.timeout_ms if patience_ms is None else patience_ms)
+        incarnation = self.status().incarnation if incarnation is None else incarnation
         while True:
             view = self.status()
-            if view.epoch <= 0 or view.lives != life:
+            if view.epoch <= 0 or view.incarnation != incarnation:
                 raise Refused(Code.UNKNOWN_MEMBER_ID, f"this member of group {self._group!r} has no place now ({view.state.value})")
             try:
                 return ask(Membership(view.member_id, view.epoch, self.settings.instance_id), patience.left_ms())
@@ -262,25 +265,25 @@ class Session:
 
     # the threads' side
 
-    def _act(self, action: Action) -> Errand[Event] | None:
+    def _act(self, action: Action) -> BlockingCall[Event] | None:
         match action:
             case FindCoordinator():
                 return lambda: self._find(action)
-            case Send():
+            case SendToCoordinator():
                 return lambda: self._send(action)
-            case LookUp():
+            case FetchMetadata():
                 return lambda: self._look_up(action)
-            case Ask():
+            case QueryCluster():
                 return lambda: self._ask(action)
-            case Offer(life, _, revoke, add):
-                self._record("offered", life, revoke, add)
-            case Lost(life, lost):
-                self._record("lost", life, lost, ())
+            case Offer(incarnation, _, revoke, add):
+                self._record("offered", incarnation, revoke, add)
+            case Lost(incarnation, lost):
+                self._record("lost", incarnation, lost, ())
             case Failed(code, why):
-                self._record("failed", self._status.lives, (), (), f"{code.name}: {why}")
+                self._record("failed", self._status.incarnation, (), (), f"{code.name}: {why}")
                 log.error("group %s: %s: %s", readable(self._group), code.name, readable(why))
             case Left():
-                self._record("left", self._status.lives, (), ())
+                self._record("left", self._status.incarnation, (), ())
                 with self._changed:
                     self._left = action
             case Note(level, text):
@@ -301,7 +304,7 @@ class Session:
             return Unanswered(action.request_id, refused.why, refused.code)
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
-        return Found(action.request_id) if self._before_join is None else self._looked(self._before_join, action)
+        return CoordinatorFound(action.request_id) if self._before_join is None else self._looked(self._before_join, action)
 
     def _looked(self, look: Callable[[], None], action: FindCoordinator) -> Event:
         try:
@@ -315,9 +318,9 @@ class Session:
             if refused.code.retriable:
                 return Unanswered(action.request_id, refused.why)
         self._before_join = None
-        return Found(action.request_id)
+        return CoordinatorFound(action.request_id)
 
-    def _send(self, action: Send) -> Event:
+    def _send(self, action: SendToCoordinator) -> Event:
         try:
             return Answered(
                 action.request_id, self.cluster.call(action.request, coordinator=self._group, timeout_ms=action.timeout_ms)
@@ -327,23 +330,23 @@ class Session:
         except Refused as refused:
             return Unanswered(action.request_id, refused.why, refused.code)
 
-    def _look_up(self, action: LookUp) -> Event:
+    def _look_up(self, action: FetchMetadata) -> Event:
         try:
-            return Known(action.request_id, self.cluster.look_up(action.names))
+            return MetadataFetched(action.request_id, self.cluster.look_up(action.names))
         except (Disconnected, Refused) as error:
             return Unanswered(action.request_id, str(error))
 
-    def _ask(self, action: Ask) -> Event:
+    def _ask(self, action: QueryCluster) -> Event:
         try:
-            return answer(self.cluster, self._group, action)
+            return answer_query(self.cluster, self._group, action)
         except Refused as refused:
             return Unanswered(action.request_id, refused.why, refused.code)
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
 
-    def _record(self, what: str, life: int, revoked: Assignment, added: Assignment, why: str = "") -> None:
+    def _record(self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = "") -> None:
         with self._changed:
-            self._history.append(Rebalance(now().wall_ms, what, life, self._member.view().epoch, revoked, added, why))
+            self._history.append(MembershipEvent(now().wall_ms, what, incarnation, self._member.view().epoch, revoked, added, why))
 
     def _publish(self) -> None:
         view = self._member.view()
@@ -351,10 +354,15 @@ class Session:
             before, self._status = self._status, view
             if isinstance(self._member, StreamsMember):
                 self._tasks = self._member.tasks()
-            if view.owned != before.owned and view.lives == before.lives and view.state is not State.LEAVING and view.epoch > 0:
+            if (
+                view.owned != before.owned
+                and view.incarnation == before.incarnation
+                and view.state is not MembershipState.LEAVING
+                and view.epoch > 0
+            ):
                 revoked = tuple(one for one in before.owned if one not in view.owned)
                 added = tuple(one for one in view.owned if one not in before.owned)
-                self._history.append(Rebalance(now().wall_ms, "adopted", view.lives, view.epoch, revoked, added))
+                self._history.append(MembershipEvent(now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added))
             self._changed.notify_all()
 
     def _crashed(self, error: BaseException) -> None:

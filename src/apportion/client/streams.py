@@ -14,7 +14,7 @@ from apportion.client.consumer import Consumer, ConsumerRecord
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
 from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, Progress, ShutDown
+from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId
@@ -116,7 +116,7 @@ class StreamsConsumer(Consumer):
 
     def shut_down_application(self) -> None:
         """Every instance of the application ends (KIP-671), this one with Refused from a later poll."""
-        self._session.report(ShutDown())
+        self._session.report(ShutDownApplication())
 
     def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         settings = super()._session_settings(chosen)
@@ -191,7 +191,7 @@ class StreamsConsumer(Consumer):
         self._handed = share
 
     def _tell(self) -> None:
-        self._session.report(Progress(self._reported | dict.fromkeys(self._running, RUNNING), self._life))
+        self._session.report(TaskOffsetSums(self._reported | dict.fromkeys(self._running, RUNNING), self._incarnation))
 
 
 def whole_tasks(places: Iterable[TopicIdPartition], given: TaskShare) -> tuple[TopicIdPartition, ...]:

@@ -3,7 +3,7 @@
 from apportion.machine import Instant
 
 
-class Pauses:
+class Backoff:
     """not_before_ms: when the next request may go out (monotonic)."""
 
     def __init__(self, first_ms: int, longest_ms: int, limit_ms: int) -> None:
@@ -13,22 +13,22 @@ class Pauses:
         self._failures = 0
         self._waiting_since_ms: int | None = None
 
-    def none(self, now: Instant) -> None:
+    def reset_delay(self, now: Instant) -> None:
         """The next request may go out at once; how often it failed before is not forgotten."""
         self.not_before_ms = now.mono_ms
 
-    def over(self) -> None:
+    def record_success(self) -> None:
         """It went well: nothing is remembered."""
         self._failures, self._waiting_since_ms = 0, None
 
-    def after(self, now: Instant, free: int = 0) -> None:
+    def record_failure(self, now: Instant, free: int = 0) -> None:
         """The next request waits; the first `free` failures in a row cost nothing."""
         step = self._failures - free
         self._failures += 1
         wait_ms = 0 if step < 0 else min(self._first_ms << min(step, 20), self._longest_ms)
         self.not_before_ms = now.mono_ms + wait_ms
 
-    def may_wait(self, now: Instant) -> bool:
+    def may_keep_waiting(self, now: Instant) -> bool:
         """Whether time may still help: it is not asked for longer than the limit, counted from the first such question."""
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now.mono_ms

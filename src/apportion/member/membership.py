@@ -23,8 +23,8 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-Request = ConsumerGroupHeartbeatRequest | JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
-Response = ConsumerGroupHeartbeatResponse | JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse
+MemberRequest = ConsumerGroupHeartbeatRequest | JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+MemberResponse = ConsumerGroupHeartbeatResponse | JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGroupResponse
 
 
 Assignment = tuple[IdPartition, ...]
@@ -55,7 +55,7 @@ def minus(left: Assignment, right: Assignment) -> Assignment:
     return tuple(partition for partition in left if partition not in without)
 
 
-class State(Enum):
+class MembershipState(Enum):
     """Where a member stands."""
 
     UNSUBSCRIBED = "in no group"
@@ -69,7 +69,13 @@ class State(Enum):
     FATAL = "cannot be a member; `error` says why"
 
 
-MAY_END = {State.JOINING, State.LEAVING, State.UNSUBSCRIBED, State.STALE, State.FATAL}
+FROM_ANY_STATE = {
+    MembershipState.JOINING,
+    MembershipState.LEAVING,
+    MembershipState.UNSUBSCRIBED,
+    MembershipState.STALE,
+    MembershipState.FATAL,
+}
 """Where a member may go from wherever it is: a membership may end at any time."""
 
 
@@ -84,11 +90,11 @@ class Subscribe:
 class Adopted:
     """The owner uses exactly this from now on; what it used before and is not in here, it has let go of.
 
-    life: the life of the member in which `assignment` was offered; the word of an earlier life changes nothing, nor does one that
-    takes what is neither held nor offered any more.
+    incarnation: the one in which `assignment` was offered. An `Adopted` of an earlier incarnation changes nothing, nor does
+    one with a partition that is neither owned nor offered any more.
     """
 
-    life: int
+    incarnation: int
     assignment: Assignment
 
 
@@ -108,27 +114,27 @@ class Leave:
 
 
 @dataclass(slots=True, frozen=True)
-class JoinAgain:
+class Rejoin:
     """The owner has something to tell the group that only a new generation hears. A member that is in none joins anyway."""
 
     why: str
 
 
 @dataclass(slots=True, frozen=True)
-class Progress:
+class TaskOffsetSums:
     """The process of an owner in a Streams group has this of each task that it has anything of.
 
-    offset_sums: the sum of the offsets of the task's changelogs up to which its state goes; RUNNING for a task that it runs, as its
-    state is complete; OFFSET_UNKNOWN where it has some state. The next JoinGroup tells the leader. life: as in `Adopted`: what ran
-    in an earlier one runs no more.
+    offset_sums: per task, the sum of its changelogs' offsets up to which the local state goes; RUNNING for a task that it
+    runs, as its state is complete; OFFSET_UNKNOWN where it has some state. The next JoinGroup carries them to the leader.
+    incarnation: as in `Adopted`; what ran in an earlier one no longer runs.
     """
 
     offset_sums: Mapping[TaskId, int]
-    life: int
+    incarnation: int
 
 
 @dataclass(slots=True, frozen=True)
-class ShutDown:
+class ShutDownApplication:
     """An owner in a Streams group wants every instance of the application to end (KIP-671).
 
     The group hears it in a rebalance, which begins.
@@ -136,7 +142,7 @@ class ShutDown:
 
 
 @dataclass(slots=True, frozen=True)
-class Found:
+class CoordinatorFound:
     """The search `request_id` has found the group's coordinator."""
 
     request_id: int
@@ -147,7 +153,7 @@ class Answered:
     """The coordinator answered the request `request_id`."""
 
     request_id: int
-    response: Response
+    response: MemberResponse
 
 
 @dataclass(slots=True, frozen=True)
@@ -162,7 +168,7 @@ class Unanswered:
     code: Code = Code.NONE
 
 
-class SeenTopic(NamedTuple):
+class TopicDescription(NamedTuple):
     """One topic as the cluster knows it now. racks: where the replicas of each partition are; () where nobody says."""
 
     name: str
@@ -172,65 +178,83 @@ class SeenTopic(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True)
-class Known:
+class MetadataFetched:
     """The look-up `request_id` is answered: those of its topics that exist."""
 
     request_id: int
-    topics: tuple[SeenTopic, ...]
+    topics: tuple[TopicDescription, ...]
 
 
 @dataclass(slots=True, frozen=True)
-class Told:
+class QueryAnswered:
     """The question `request_id` of an assignor has this answer."""
 
     request_id: int
     answer: Any
 
 
-Event = Subscribe | Adopted | Polled | Leave | JoinAgain | Progress | ShutDown | Found | Answered | Unanswered | Known | Told | Tick
+Event = (
+    Subscribe
+    | Adopted
+    | Polled
+    | Leave
+    | Rejoin
+    | TaskOffsetSums
+    | ShutDownApplication
+    | CoordinatorFound
+    | Answered
+    | Unanswered
+    | MetadataFetched
+    | QueryAnswered
+    | Tick
+)
 
 
 @dataclass(slots=True, frozen=True)
 class FindCoordinator:
-    """Find the coordinator of this group, then say `Found` or `Unanswered`."""
+    """Find the coordinator of this group, then say `CoordinatorFound` or `Unanswered`."""
 
     request_id: int
     group_id: str
 
 
 @dataclass(slots=True, frozen=True)
-class Send:
+class SendToCoordinator:
     """Send this to the coordinator, then say `Answered`, or `Unanswered` if no answer has come within `timeout_ms`."""
 
     request_id: int
-    request: Request
+    request: MemberRequest
     timeout_ms: int
 
 
 @dataclass(slots=True, frozen=True)
-class LookUp:
-    """Ask the cluster freshly for the topics of these names, then say `Known` or `Unanswered`. A `Send` may be under way, too."""
+class FetchMetadata:
+    """Ask the cluster for these topics' metadata, then answer `MetadataFetched` or `Unanswered`.
+
+    A `SendToCoordinator` may be in flight at the same time.
+    """
 
     request_id: int
     names: tuple[str, ...]
 
 
 @dataclass(slots=True, frozen=True)
-class Ask:
-    """Ask the cluster what an assignor must know, then say `Told`, or `Known` of topics that it had made, or `Unanswered`.
+class QueryCluster:
+    """Ask the cluster what an assignor must know, then answer `QueryAnswered` or `Unanswered`.
 
-    A `Send` may be under way, too.
+    A query that creates topics is answered with `MetadataFetched` of these topics instead.
+    A `SendToCoordinator` may be in flight at the same time.
     """
 
     request_id: int
-    question: Any
+    query: Any
 
 
 @dataclass(slots=True, frozen=True)
 class Offer:
     """The coordinator wants the owner to hold `target`: stop using `revoke`, then start using `add`, then say `Adopted`."""
 
-    life: int
+    incarnation: int
     target: Assignment
     revoke: Assignment
     add: Assignment
@@ -240,7 +264,7 @@ class Offer:
 class Lost:
     """The membership ended without being asked: others may own this already. The owner must stop using it."""
 
-    life: int
+    incarnation: int
     assignment: Assignment
 
 
@@ -256,7 +280,7 @@ class Failed:
 class Left:
     """The member is out of the group. `heard`: the coordinator has confirmed it, or there was nothing that it had to hear."""
 
-    heard: bool
+    is_confirmed: bool
 
 
-Action = FindCoordinator | Send | LookUp | Ask | Offer | Lost | Failed | Left | Note
+Action = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | Offer | Lost | Failed | Left | Note

@@ -11,40 +11,40 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from apportion.client.cluster import Cluster, places_of
+from apportion.client.cluster import Cluster, partitions_of
 from apportion.client.connection import Disconnected
-from apportion.client.routing import Patience
+from apportion.client.routing import RetryTimer
 from apportion.client.session import Session
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.batch.queries import (
-    Adopt,
-    Announced,
-    Ask,
-    Asking,
-    Commit,
-    Committed,
-    Ends,
-    Existing,
-    Join,
-    Leave,
-    Look,
-    Members,
-    Named,
-    NotYet,
-    Seen,
-    SessionLimit,
-    Share,
-    Starts,
-    Subscribed,
+    AdoptAssignment,
+    CommitOffsets,
+    DescribeAssignment,
+    EndMembership,
+    ExistingTopics,
+    FetchCommitted,
+    ListMembers,
+    LogEndOffsets,
+    LogStartOffsets,
+    MembershipSnapshot,
+    NotReady,
+    Query,
+    QueryGenerator,
+    ReadMembership,
+    ReadWriterReport,
+    ResolveTopicNames,
+    SessionTimeout,
+    StartMembership,
+    SubscribedTopics,
 )
-from apportion.member.batch.rule import Batches, MembershipFailed, ShareAwaited
-from apportion.member.batch.sinks import SILENCE, Announcement, AnotherSink
+from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner, MembershipFailed
+from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
-from apportion.member.classic.described import Parted, may_read, parted
+from apportion.member.classic.described import DescribedAssignment, from_described_group, may_be_assigned
 from apportion.member.consumer.machine import View
 from apportion.readable import readable
 from apportion.spark import handover
@@ -72,7 +72,7 @@ T = TypeVar("T")
 log = logging.getLogger("apportion.spark")
 
 
-class Owner:
+class BatchMember:
     """A member of the group that reads in spans."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -80,7 +80,7 @@ class Owner:
         self.options = options
         self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
         self.session = self._new_session()
-        self.batches = Batches(
+        self.batches = BatchPlanner(
             options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
         )
         self._caps: dict[TopicIdPartition, int] | None = None
@@ -89,7 +89,7 @@ class Owner:
         self._said = ""
         self._has_joined = False
         self._has_heard = True  # something that writers have said may lie about
-        self._told_of_last = SILENCE
+        self._told_of_last = NO_REPORT
 
     def _new_session(self) -> Session:
         return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
@@ -107,11 +107,11 @@ class Owner:
 
     def stop_at_present_ends(self) -> None:
         """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
-        patience = Patience(int(STANDSTILL_LIMIT_S * 1000))
+        patience = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
                 topics = self._subscribed()
-                places = [place for topic in topics.values() for place in places_of(topic)]
+                places = [place for topic in topics.values() for place in partitions_of(topic)]
                 self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
                 return
             except (Refused, Disconnected) as error:
@@ -144,9 +144,9 @@ class Owner:
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
-            except (NotYet, Refused, Disconnected) as error:
+            except (NotReady, Refused, Disconnected) as error:
                 late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
-                if self.batches.planned_life or late:  # that a join takes a moment is no news
+                if self.batches.planned_incarnation or late:  # that a join takes a moment is no news
                     self._say(str(error))
                 self._refuse_standstill(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
@@ -160,7 +160,7 @@ class Owner:
         """Where each owned partition ended when last looked at."""
         return dict(self.batches.ends)
 
-    def _told(self, asking: Asking[T]) -> T:
+    def _told(self, asking: QueryGenerator[T]) -> T:
         """What `asking` comes to when each of its questions is put to the cluster or to the session."""
         try:
             ask = next(asking)
@@ -172,19 +172,19 @@ class Owner:
                 else:
                     ask = asking.send(answer)
         except StopIteration as end:
-            return cast(T, end.value)
+            return cast("T", end.value)
 
-    def _announced(self, previous: Span) -> Announcement:
+    def _announced(self, previous: Span) -> WriterReport:
         """What the writers said of that span."""
-        told = handover.heard(previous)
-        self._has_heard = self._has_heard or told != SILENCE
+        told = handover.read_reports(previous)
+        self._has_heard = self._has_heard or told != NO_REPORT
         self._told_of_last = told
         return told
 
     def _tidy(self, previous: Span) -> None:
         """What the writers said of earlier spans lives on in this one, of which they had nothing to say."""
-        if self._has_heard and previous.sinks is not None and self._told_of_last == SILENCE:
-            handover.forget(previous)
+        if self._has_heard and previous.sinks is not None and self._told_of_last == NO_REPORT:
+            handover.delete_reports(previous)
             self._has_heard = False
 
     def _join(self) -> None:
@@ -199,19 +199,19 @@ class Owner:
             self.session.leave(GOODBYE_MS, for_good=True)
             self.session = self._new_session()
 
-    def _stored(self, ask: Committed) -> dict[TopicIdPartition, Stored]:
-        if ask.life == 0:
+    def _stored(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
+        if ask.incarnation == 0:
             return self.cluster.stored(self.options.group, ask.places, patience_ms=CALL_MS)
-        return self.session.stored(ask.places, life=ask.life, patience_ms=CALL_MS)
+        return self.session.stored(ask.places, incarnation=ask.incarnation, patience_ms=CALL_MS)
 
-    def _commit(self, ask: Commit) -> None:
-        if ask.life == 0:
+    def _commit(self, ask: CommitOffsets) -> None:
+        if ask.incarnation == 0:
             self.cluster.commit(self.options.group, ask.offsets, metadata=ask.metadata, patience_ms=CALL_MS)
         else:
-            self.session.commit(ask.offsets, life=ask.life, metadata=ask.metadata, patience_ms=CALL_MS)
+            self.session.commit(ask.offsets, incarnation=ask.incarnation, metadata=ask.metadata, patience_ms=CALL_MS)
 
-    def _seen(self) -> Seen:
-        return Seen(self.session.status(), now().mono_ms)
+    def _seen(self) -> MembershipSnapshot:
+        return MembershipSnapshot(self.session.status(), now().mono_ms)
 
     def _session_limit(self) -> int:
         if self.options.classic:
@@ -223,26 +223,26 @@ class Owner:
         topics = self.cluster.topics(self.options.topics, fresh=True)
         return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
 
-    def _adopted(self, ask: Adopt) -> View:
-        self.session.adopt(ask.life, ask.target)
+    def _adopted(self, ask: AdoptAssignment) -> View:
+        self.session.adopt(ask.incarnation, ask.target)
         return self.session.status()
 
     def _noted(self, note: Note) -> None:
         log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
 
-    def _described(self) -> DescribedGroup | Parted:
+    def _described(self) -> DescribedGroup | DescribedAssignment:
         """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
         if self.options.classic:
             group = self._described_classic()
             if group.group_state != GONE:
-                return parted(group, self._subscribed())
+                return from_described_group(group, self._subscribed())
         return self._described_consumer()
 
     def _members(self) -> tuple[str, ...]:
         """Return the ids of the group's members that may read one of the topics, whichever protocol they speak."""
         topics, classic = self.options.topics, self._described_classic()
         if classic.group_state != GONE:
-            return tuple(sorted(member.member_id for member in classic.members if may_read(member.member_metadata, topics)))
+            return tuple(sorted(member.member_id for member in classic.members if may_be_assigned(member.member_metadata, topics)))
         try:
             group = self._described_consumer()
         except Refused as refused:
@@ -271,13 +271,13 @@ class Owner:
 
     def _refuse_standstill(self, error: Exception) -> None:
         """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
-        if isinstance(error, ShareAwaited):
+        if isinstance(error, AssignmentIncomplete):
             self._failing_s = None
             return
         if self._failing_s is None:
             self._failing_s = monotonic()
         hopeless = isinstance(error, Refused) and not error.code.retriable
-        if self.batches.planned_life == 0:
+        if self.batches.planned_incarnation == 0:
             limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
             if self._waits_for_others():
                 limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
@@ -317,21 +317,21 @@ class Owner:
 
 
 # What each question of the rule is put to.
-ANSWERS: dict[type[Ask], Callable[[Owner, Any], Any]] = {
-    Announced: lambda owner, ask: owner._announced(ask.previous),
-    Join: lambda owner, ask: owner._join(),
-    Leave: lambda owner, ask: owner._leave(),
-    Look: lambda owner, ask: owner._seen(),
-    SessionLimit: lambda owner, ask: owner._session_limit(),
-    Subscribed: lambda owner, ask: owner._subscribed(),
-    Existing: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
-    Named: lambda owner, ask: owner.session.places(ask.held),
-    Adopt: Owner._adopted,
-    Committed: Owner._stored,
-    Commit: Owner._commit,
-    Starts: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
-    Ends: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
-    Share: lambda owner, ask: owner._described(),
-    Members: lambda owner, ask: owner._members(),
-    Note: Owner._noted,
+ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
+    ReadWriterReport: lambda owner, ask: owner._announced(ask.previous),
+    StartMembership: lambda owner, ask: owner._join(),
+    EndMembership: lambda owner, ask: owner._leave(),
+    ReadMembership: lambda owner, ask: owner._seen(),
+    SessionTimeout: lambda owner, ask: owner._session_limit(),
+    SubscribedTopics: lambda owner, ask: owner._subscribed(),
+    ExistingTopics: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
+    ResolveTopicNames: lambda owner, ask: owner.session.places(ask.held),
+    AdoptAssignment: BatchMember._adopted,
+    FetchCommitted: BatchMember._stored,
+    CommitOffsets: BatchMember._commit,
+    LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
+    LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
+    DescribeAssignment: lambda owner, ask: owner._described(),
+    ListMembers: lambda owner, ask: owner._members(),
+    Note: BatchMember._noted,
 }

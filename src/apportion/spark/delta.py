@@ -19,26 +19,26 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from apportion.member.batch.span import Admission as Admitted
-from apportion.member.batch.span import LostOffsets, admit_range, id_text
+from apportion.member.batch.span import LostOffsets, admit_range, topic_id_text
+from apportion.member.batch.span import RangeAdmission as Admitted
 from apportion.spark import handover
 from apportion.spark.files import (
-    PLACE,
     REPORT,
-    Files,
-    Window,
+    SOURCE_COLUMNS,
+    OffsetWindow,
+    PartFileWriter,
     WrittenFile,
-    as_files,
-    deleted,
+    delete_files,
     directory,
-    is_ours,
-    remove,
-    rewritten,
+    from_report,
+    is_part_file,
+    remove_part_files,
+    rewrite_part_files,
 )
-from apportion.spark.ownership import explained, location_of, looked_up, name_of, refuse_foreign_batch
-from apportion.spark.query_introspection import Reading, execution_of, readings
+from apportion.spark.ownership import explain_lost_offsets, fetch_group_state, location_of, refuse_foreign_batch, table_name
+from apportion.spark.query_introspection import SourceReading, execution_of, readings
 from apportion.spark.stateless import refuse_state
-from apportion.spark.table import Attempt, Beaten
+from apportion.spark.table import CommitConflict, TableAttempt
 from apportion.topics import TopicIdPartition, TopicPartition
 
 CLEAN_EVERY_S = 24 * 3600
@@ -46,18 +46,18 @@ CLEAN_EVERY_S = 24 * 3600
 log = logging.getLogger("apportion.spark")
 
 
-class Admission(NamedTuple):
+class BatchAdmission(NamedTuple):
     """What one look at the fences lets a batch write: the windows of its partitions, and the fences to set with it.
 
     back: of each source, by its number, the partitions that are to go back to their fence, of which nothing is written now.
     """
 
-    windows: dict[TopicPartition, Window]
+    windows: dict[TopicPartition, OffsetWindow]
     fences: dict[str, int]
     back: dict[int, dict[TopicIdPartition, int]]
 
 
-class Back(NamedTuple):
+class Rewind(NamedTuple):
     """The offset to which the source is to go back with one partition, of which nothing is written now."""
 
     to: int
@@ -99,7 +99,7 @@ class Writer:
         self.fail_on_data_loss = fail_on_data_loss
         self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
-        self.sink = name_of(self.table)
+        self.sink = table_name(self.table)
         self._went_back: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
         # By group, partition and fence: the offset range of the batch that went back to the fence.
         self._checked: set[str] = set()  # run ids of queries whose plan was seen
@@ -122,7 +122,7 @@ class Writer:
         self._written = run, batch_id
         self._clean_daily()
 
-    def write(self, frame: DataFrame, sources: list[Reading]) -> None:
+    def write(self, frame: DataFrame, sources: list[SourceReading]) -> None:
         """The rows of `frame`, which were read from `sources`, are in the table, and the fences stand at the end of their spans.
 
         Tried again with a fresh snapshot for as long as somebody else is quicker. Spans that ask are answered; they have no rows.
@@ -136,25 +136,27 @@ class Writer:
             return
         if not self.adopt:
             refuse_foreign_batch(sources, self.sink)
-        draft = Draft(frame, Files(self.table, self.storage_options, schema, {}))
-        beaten: Beaten | None = None
+        draft = UncommittedFiles(frame, PartFileWriter(self.table, self.storage_options, schema, {}))
+        beaten: CommitConflict | None = None
         for _ in range(self.attempts):
             try:
                 backs = self._attempt(draft, sources, schema)
                 for number, reading in enumerate(sources):
                     self._report(reading, backs.get(number, {}))
                 return
-            except Beaten as error:
+            except CommitConflict as error:
                 beaten = error
         raise RuntimeError(f"the Delta table {self.table} changed under {self.attempts} attempts in a row") from beaten
 
-    def _attempt(self, draft: "Draft", sources: list[Reading], schema: pa.Schema) -> dict[int, dict[TopicIdPartition, int]]:
-        """Admit, write, commit once; return what is to go back, as in `Admission`. Raises Beaten.
+    def _attempt(
+        self, draft: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema
+    ) -> dict[int, dict[TopicIdPartition, int]]:
+        """Admit, write, commit once; return what is to go back, as in `BatchAdmission`. Raises Beaten.
 
         A commit that fails in any other way may still have landed (the checkpoint behind it failed, an answer was lost), so its
         files stay: the replay finds the fences moved, or a vacuum finds the files.
         """
-        attempt = Attempt.on(self.table, self.storage_options, schema)
+        attempt = TableAttempt.on(self.table, self.storage_options, schema)
         draft.disown(attempt)
         try:
             admission = self._admitted(sources, attempt)
@@ -166,10 +168,10 @@ class Writer:
             attempt.commit(files, admission.fences, schema)
         return admission.back
 
-    def _admitted(self, sources: list[Reading], attempt: Attempt) -> Admission:
+    def _admitted(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
         _refuse_one_topic_twice(sources)
-        windows: dict[TopicPartition, Window] = {}
+        windows: dict[TopicPartition, OffsetWindow] = {}
         moved: dict[str, int] = {}
         backs: dict[int, dict[TopicIdPartition, int]] = {}
         for number, reading in enumerate(sources):
@@ -177,15 +179,15 @@ class Writer:
                 name = app_id(reading.group, place)
                 fence = attempt.fence_or_none(name)
                 admission = self._admitted_range(reading, place, fence)
-                if isinstance(admission, Back):
+                if isinstance(admission, Rewind):
                     backs.setdefault(number, {})[place] = admission.to
                     admission = Admitted(bounds[1], bounds[1], admission.to if fence is None else None)
-                windows[place.topic_partition] = Window(admission.lower, *bounds)
+                windows[place.topic_partition] = OffsetWindow(admission.lower, *bounds)
                 if admission.fence is not None:
                     moved[name] = admission.fence
-        return Admission(windows, moved, backs)
+        return BatchAdmission(windows, moved, backs)
 
-    def _admitted_range(self, reading: Reading, place: TopicIdPartition, fence: int | None) -> Admitted | Back:
+    def _admitted_range(self, reading: SourceReading, place: TopicIdPartition, fence: int | None) -> Admitted | Rewind:
         """Return the rule's answer for one partition, or where the source is to go back to: the batch starts above the fence.
 
         It is asked to only once for each fence, since what then comes is all that there is; and not at all where the log begins
@@ -196,34 +198,34 @@ class Writer:
         try:
             return admit_range(place, bounds, fence, is_nameless=is_nameless)
         except LostOffsets as lost:
-            stored, log_start = looked_up(place, reading)
+            stored, log_start = fetch_group_state(place, reading)
             to = log_start if lost.fence is None else lost.fence
             is_left = to is not None and (log_start is None or log_start < bounds[0])
             if self.rewind and to is not None and is_left and self._went_back.get((reading.group, place, to)) in (None, bounds):
-                return Back(to)
+                return Rewind(to)
             if self.fail_on_data_loss:
-                raise explained(lost, reading, self.sink, stored, log_start) from None
+                raise explain_lost_offsets(lost, reading, self.sink, stored, log_start) from None
             return admit_range(place, bounds, fence, fail_on_data_loss=False)
 
-    def _adopts(self, reading: Reading) -> bool:
+    def _adopts(self, reading: SourceReading) -> bool:
         """Return whether this writer takes over a batch of other sinks, with the offsets as they are."""
         return self.adopt and self.sink not in (reading.span.sinks or ())
 
-    def _announce(self, reading: Reading) -> None:
+    def _announce(self, reading: SourceReading) -> None:
         """Tell the source the name of this sink, and whether the table has fences of the group."""
-        attempt = Attempt.on_existing_or_none(self.table, self.storage_options)
+        attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
         names = (app_id(reading.group, place) for place in (*reading.span.ranges, *reading.span.nameless))
         holds = attempt is not None and any(attempt.fence_or_none(name) is not None for name in names)
-        handover.announce(reading.span, self.sink, adopt=self.adopt, holds=holds)
+        handover.write_report(reading.span, self.sink, adopt=self.adopt, holds=holds)
 
-    def _report(self, reading: Reading, back: Mapping[TopicIdPartition, int]) -> None:
+    def _report(self, reading: SourceReading, back: Mapping[TopicIdPartition, int]) -> None:
         """Tell the source where it is to go back to, and that this sink was given a batch of another sink, or of several sinks."""
         for place, fence in back.items():
             self._went_back[reading.group, place, fence] = reading.span.ranges[place]
             log.warning("group %s: %s goes back to offset %d, which is what %s has", reading.group, place, fence, self.sink)
         sinks = reading.span.sinks
         if back or (sinks is not None and sinks != (self.sink,)):
-            handover.announce(reading.span, self.sink, adopt=self.adopt, back=back)
+            handover.write_report(reading.span, self.sink, adopt=self.adopt, back=back)
 
     def _clean_daily(self) -> None:
         """`clean` runs beside the query once a day."""
@@ -235,9 +237,9 @@ class Writer:
         return {**self.__dict__, "_checked": set(), "_went_back": {}, "_written": None, "_clean_at": 0.0}
 
 
-def _refuse_one_topic_twice(sources: list[Reading]) -> None:
+def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
     """ValueError where two sources read one topic; a source that is united with itself is one source."""
-    readers: dict[str, Reading] = {}
+    readers: dict[str, SourceReading] = {}
     for reading in sources:
         for place in reading.span.ranges:
             if readers.setdefault(place.topic, reading) != reading:
@@ -249,18 +251,18 @@ def _refuse_one_topic_twice(sources: list[Reading]) -> None:
 
 def app_id(group: str, place: TopicIdPartition) -> str:
     """The name under which the table keeps the fence of one partition for one group."""
-    return f"{group}/{id_text(place.topic_id)}/{place.partition}"
+    return f"{group}/{topic_id_text(place.topic_id)}/{place.partition}"
 
 
-class Draft:
+class UncommittedFiles:
     """The files of one batch while they wait for their commit."""
 
-    def __init__(self, frame: DataFrame, files: Files) -> None:
+    def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
         self._frame = frame
         self._files = files
         self._written: list[WrittenFile] | None = None
 
-    def fitted(self, windows: Mapping[TopicPartition, Window]) -> list[WrittenFile]:
+    def fitted(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
         """The files with every row of the batch at or above the floors of `windows`, and none below; jobs run as needed."""
         files = self._files._replace(windows=windows)
         if self._written is None:
@@ -270,13 +272,13 @@ class Draft:
         straddling = [file for file in self._written if file.first < windows[file.place].floor <= file.last]
         if straddling:
             paths = self._frame.sparkSession.createDataFrame([(file.path,) for file in straddling], "path string")
-            keep += self._run(paths, lambda batches: rewritten(files, batches))
+            keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
         kept = {file.path for file in keep}
-        remove(files, [file.path for file in self._written if file.path not in kept])
+        remove_part_files(files, [file.path for file in self._written if file.path not in kept])
         self._written = keep
         return keep
 
-    def disown(self, attempt: Attempt) -> None:
+    def disown(self, attempt: TableAttempt) -> None:
         """Files that the table holds are its own: a commit that seemed to be beaten was this draft's after all."""
         if self._written:
             held = attempt.paths()
@@ -284,25 +286,25 @@ class Draft:
 
     def discard(self) -> list[WrittenFile]:
         """The files are gone, and none is left."""
-        remove(self._files, [file.path for file in self._written or ()])
+        remove_part_files(self._files, [file.path for file in self._written or ()])
         self._written = []
         return self._written
 
     @staticmethod
     def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:
-        return as_files(frame.mapInArrow(write, REPORT).collect())
+        return from_report(frame.mapInArrow(write, REPORT).collect())
 
 
 def table_schema(frame: DataFrame) -> pa.Schema:
     """The columns of `frame` as the table holds them: nullable, timestamps in UTC. ValueError without the columns of PLACE."""
-    missing = [name for name in PLACE.names if name not in frame.columns]
+    missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
         raise ValueError(
             f"the Delta writer needs the source's columns topic, partition and offset to write each record once; "
             f"this query dropped {', '.join(missing)}"
         )
     schema = to_arrow_schema(frame.schema, timezone="UTC")
-    for place in PLACE:
+    for place in SOURCE_COLUMNS:
         if schema.field(place.name).type != place.type:
             raise ValueError(
                 f"the Delta writer needs the source's column {place.name} as {place.type}; this query made it "
@@ -324,7 +326,7 @@ def clean(table: str, storage_options: Mapping[str, str] | None = None, retentio
     except TableNotFoundError:
         return []
     unused = opened.vacuum(retention_hours, dry_run=True, enforce_retention_duration=False, full=True)
-    return deleted(directory(table, storage_options), [path for path in unused if is_ours(path)])
+    return delete_files(directory(table, storage_options), [path for path in unused if is_part_file(path)])
 
 
 def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None:

@@ -32,14 +32,14 @@ REPORT_SCHEMA = pa.schema(
         ("last", pa.int64()),
     ]
 )
-PLACE = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+SOURCE_COLUMNS = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 """The columns that say which record a row came from. A pipeline must carry them through unchanged."""
 
 
 ROW_GROUP_BYTES = 16 << 20
 
 
-class Window(NamedTuple):
+class OffsetWindow(NamedTuple):
     """The offsets of one partition that a batch may write: from `floor`, within the span `[start, end)`."""
 
     floor: int
@@ -75,13 +75,13 @@ def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSyst
     return PyFileSystem(DeltaStorageHandler(table, dict(storage_options or {})))
 
 
-class Files(NamedTuple):
+class PartFileWriter(NamedTuple):
     """Where and how an executor writes: a value that travels with the task."""
 
     table: str
     storage_options: Mapping[str, str] | None
     schema: pa.Schema
-    windows: Mapping[TopicPartition, Window]
+    windows: Mapping[TopicPartition, OffsetWindow]
 
     def filesystem(self) -> FileSystem:
         """The table's own directory as a file system."""
@@ -90,14 +90,14 @@ class Files(NamedTuple):
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every row of `batches` at or above its partition's floor is in a file; yields the report of these files."""
         filesystem = self.filesystem()
-        sheets: dict[TopicPartition, Sheet] = {}
+        sheets: dict[TopicPartition, PartWriter] = {}
         try:
             for batch in batches:
-                for place, rows in by_place(batch):
+                for place, rows in split_by_partition(batch):
                     admitted = self._admitted(place, rows)
                     if admitted.num_rows:
                         if place not in sheets:
-                            sheets[place] = Sheet(filesystem, self.schema, place)
+                            sheets[place] = PartWriter(filesystem, self.schema, place)
                         sheets[place].add(admitted)
             written = [sheet.close() for sheet in sheets.values()]
         except BaseException:
@@ -105,7 +105,7 @@ class Files(NamedTuple):
                 sheet.discard()
             raise
         if written:
-            yield report(written)
+            yield report_batch(written)
 
     def _admitted(self, place: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows at or above the floor of `place`; ValueError where the span cannot have produced them."""
@@ -128,12 +128,12 @@ def name_of_file(place: TopicPartition) -> str:
     return f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
 
 
-def is_ours(path: str) -> bool:
+def is_part_file(path: str) -> bool:
     """Whether a file of this name, relative to the table, can only be one that this writer wrote."""
     return re.fullmatch(r"part-[A-Za-z0-9._-]+-[0-9]+-[0-9a-f]{32}[.]parquet", path) is not None
 
 
-class Sheet:
+class PartWriter:
     """One Parquet file being written."""
 
     def __init__(self, filesystem: FileSystem, schema: pa.Schema, place: TopicPartition) -> None:
@@ -182,7 +182,7 @@ class Sheet:
             self._filesystem.delete_file(self.path)
 
 
-def by_place(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """`batch` cut by Kafka partition, nothing lost. Rows without a place are a ValueError."""
     if batch.num_rows == 0:
         return
@@ -198,12 +198,12 @@ def by_place(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordB
             yield key, batch.filter(pc.and_(pc.equal(topics, key[0]), pc.equal(partitions, key[1])))
 
 
-def report(written: list[WrittenFile]) -> pa.RecordBatch:
+def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
     """The files as one batch of `REPORT` rows."""
     return pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT_SCHEMA)
 
 
-def rewritten(files: Files, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rewrite_part_files(files: PartFileWriter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The named files are written again without the rows below their floor; `batches` hold paths in a column `path`."""
     filesystem = files.filesystem()
     paths = (path for batch in batches for path in batch.column("path").to_pylist())
@@ -212,12 +212,12 @@ def rewritten(files: Files, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
             yield from files.write(pq.ParquetFile(source).iter_batches())
 
 
-def remove(files: Files, paths: Iterable[str]) -> None:
+def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
     """The files are gone, as far as the storage allows; none of them may be in the table."""
-    deleted(files.filesystem(), paths)
+    delete_files(files.filesystem(), paths)
 
 
-def deleted(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
+def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     """These files are gone, as far as the storage allows; names those that are."""
     gone = []
     for path in paths:
@@ -227,6 +227,6 @@ def deleted(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     return gone
 
 
-def as_files(rows: Iterable[Any]) -> list[WrittenFile]:
+def from_report(rows: Iterable[Any]) -> list[WrittenFile]:
     """The rows of a `REPORT` as values."""
     return [WrittenFile(*row) for row in rows]

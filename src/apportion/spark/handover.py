@@ -17,8 +17,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from apportion.member.batch.sinks import Announcement
-from apportion.member.batch.span import Span, id_bytes, id_text
+from apportion.member.batch.sinks import WriterReport
+from apportion.member.batch.span import Span, topic_id_bytes, topic_id_text
 from apportion.topics import TopicIdPartition
 
 STALE_S = 7 * 24 * 3600  # a file of a query that never came back
@@ -30,7 +30,7 @@ class NoPrivateDirectory(RuntimeError):
     """The directory for these files belongs to somebody else, others may write there, or this user may not."""
 
 
-def announce(
+def write_report(
     span: Span, sink: str, *, adopt: bool = False, holds: bool = False, back: Mapping[TopicIdPartition, int] | None = None
 ) -> None:
     """Write what the writer to `sink` says to the source that planned `span`, in place of what this writer said before.
@@ -64,19 +64,19 @@ def _write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def heard(span: Span) -> Announcement:
+def read_reports(span: Span) -> WriterReport:
     """Return what the writers have said of this very span to the source that planned it, all of them together."""
     found = list(_left(span))
     back: dict[TopicIdPartition, int] = {}
     for told in found:
         for topic, topic_id, partition, offset in told["back"]:
-            place = TopicIdPartition(topic, id_bytes(topic_id), partition)
+            place = TopicIdPartition(topic, topic_id_bytes(topic_id), partition)
             back[place] = min(offset, back.get(place, offset))
     sinks = tuple(sorted(told["sink"] for told in found))
-    return Announcement(sinks, any(told["adopt"] for told in found), any(told["holds"] for told in found), back)
+    return WriterReport(sinks, any(told["adopt"] for told in found), any(told["holds"] for told in found), back)
 
 
-def forget(span: Span) -> None:
+def delete_reports(span: Span) -> None:
     """Remove what was left for the source that planned `span`."""
     for path in _found(span):
         path.unlink(missing_ok=True)
@@ -130,7 +130,7 @@ def _remove_stale(where: Path) -> None:
 
 
 def _named(place: TopicIdPartition) -> tuple[str, str, int]:
-    return place.topic, id_text(place.topic_id), place.partition
+    return place.topic, topic_id_text(place.topic_id), place.partition
 
 
 def _digest(text: str) -> str:

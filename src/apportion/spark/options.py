@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.plan import EARLIEST, LATEST, Starting
+from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
 from apportion.settings import Setting, nearest_or_none
 
 PLAIN = "only plain connections are supported yet"
@@ -115,7 +115,7 @@ class SourceOptions:
     client_id: str
     rebalance_timeout_ms: int
     request_timeout_ms: int
-    starting: Starting
+    starting: StartingOffsets
     max_offsets: int | None
     fail_on_data_loss: bool
     include_headers: bool
@@ -239,10 +239,10 @@ def _boolean(options: Mapping[str, str], name: str) -> bool:
     return value == "true"
 
 
-def _starting(value: str, topics: tuple[str, ...]) -> Starting:
+def _starting(value: str, topics: tuple[str, ...]) -> StartingOffsets:
     word = value.strip().lower()
     if word in ("earliest", "latest"):
-        return Starting(EARLIEST if word == "earliest" else LATEST)
+        return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
     advice = 'give earliest, latest, or JSON such as {"flights":{"0":23,"1":-2}} (-2 earliest, -1 latest)'
     try:
         told = json.loads(value)
@@ -256,4 +256,4 @@ def _starting(value: str, topics: tuple[str, ...]) -> Starting:
             )
         if offset < EARLIEST or partition < 0:
             raise OptionError(f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}.")
-    return Starting(EARLIEST, own)
+    return StartingOffsets(EARLIEST, own)

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from apportion.client.cluster import EARLIEST, Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.batch.offsets import Stored
-from apportion.member.batch.sinks import AnotherSink, said, sinks_of
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.sinks import AnotherSink, sink_names, sinks_of
 from apportion.member.batch.span import LostOffsets
-from apportion.spark.query_introspection import Reading
+from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
 ASK_MS = 5_000
@@ -34,7 +34,7 @@ def location_of(table: str) -> str:
     return os.path.abspath(table)
 
 
-def name_of(table: str) -> str:
+def table_name(table: str) -> str:
     """Return the name by which a group knows the table: its path or URI, without what makes no difference."""
     scheme, there, rest = location_of(table).rpartition("://")
     if scheme in ("", "file"):
@@ -43,7 +43,7 @@ def name_of(table: str) -> str:
     return f"{'s3' if scheme == 's3a' else scheme}{there}{rest}"
 
 
-def refuse_foreign_batch(sources: Iterable[Reading], sink: str) -> None:
+def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
     """Raise AnotherSink where a batch belongs to a query that writes elsewhere.
 
     A span of before sinks had names says nothing of them: then the fences alone decide.
@@ -53,10 +53,10 @@ def refuse_foreign_batch(sources: Iterable[Reading], sink: str) -> None:
             continue
         if span.sinks:
             raise AnotherSink(
-                f"group {group}: this checkpoint belongs to a query that writes to {said(span.sinks)}, and now it is to write to "
-                f"{sink}: give the new sink a checkpoint and a group of its own; or, if the table was moved, stop all members of "
-                f"the group and start again, with the same checkpoint and delta.Writer(..., adopt=True). A query that writes to "
-                f"several tables calls each writer for every batch"
+                f"group {group}: this checkpoint belongs to a query that writes to {sink_names(span.sinks)}, "
+                f"and now it is to write to {sink}: give the new sink a checkpoint and a group of its own; "
+                f"or, if the table was moved, stop all members of the group and start again, with the same checkpoint "
+                f"and delta.Writer(..., adopt=True). A query that writes to several tables calls each writer for every batch"
             )
         raise AnotherSink(
             f"group {group}: the query's source was never told that it writes to {sink}, so nothing is written. If the query wrote "
@@ -66,27 +66,29 @@ def refuse_foreign_batch(sources: Iterable[Reading], sink: str) -> None:
         )
 
 
-def looked_up(place: TopicIdPartition, reading: Reading) -> tuple[Stored, int | None]:
+def fetch_group_state(place: TopicIdPartition, reading: SourceReading) -> tuple[OffsetAndMetadata, int | None]:
     """Return what the group has stored of the partition, and where its log begins; nothing where the cluster does not answer."""
     if not reading.bootstrap:
-        return Stored(None), None
+        return OffsetAndMetadata(None), None
     cluster = Cluster(reading.bootstrap, timeout_ms=ASK_MS)
     try:
         return cluster.stored(reading.group, [place])[place], cluster.list_offsets([place], EARLIEST)[place]
     except (Refused, Disconnected):
-        return Stored(None), None
+        return OffsetAndMetadata(None), None
     finally:
         cluster.close()
 
 
-def explained(lost: LostOffsets, reading: Reading, sink: str, stored: Stored, log_start: int | None) -> LostOffsets:
+def explain_lost_offsets(
+    lost: LostOffsets, reading: SourceReading, sink: str, stored: OffsetAndMetadata, log_start: int | None
+) -> LostOffsets:
     """Return `lost` with what may have happened, as far as the cluster tells, and the ways on.
 
     stored, log_start: what the group has stored of the partition, and where its log begins, as `looked_up` found them.
     """
     named = sinks_of(stored.metadata)
     if named and named != reading.span.sinks:
-        who = said(named)
+        who = sink_names(named)
     elif named is None and stored.metadata:
         who = f"somebody whose commits bear the metadata {stored.metadata[:MOST_QUOTED]!r}"
     else:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
-from apportion.member.batch.span import Span, parse
+from apportion.member.batch.span import Span, parse_span
 
 CONNECT = (
     "apportion's writer asks the JVM of the driver about its query, which Spark Connect does not allow: "
@@ -15,7 +15,7 @@ GROUP_OPTION = "kafka.group.id"
 BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
 
 
-class Reading(NamedTuple):
+class SourceReading(NamedTuple):
     """One apportion source of a query, and what its current batch reads. bootstrap: the brokers that it reads from."""
 
     group: str
@@ -39,7 +39,7 @@ def execution_of(frame: DataFrame) -> Any:
     return execution
 
 
-def readings(execution: Any) -> list[Reading]:
+def readings(execution: Any) -> list[SourceReading]:
     """Every apportion source of the query with the span that its current batch reads. ValueError if there is none."""
     offsets = execution.availableOffsets()
     leaves = execution.logicalPlan().collectLeaves()
@@ -52,7 +52,7 @@ def readings(execution: Any) -> list[Reading]:
         offset = offsets.get(leaf.stream())
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
             bootstrap = options.get(BOOTSTRAP_OPTION)
-            found.append(Reading(options.get(GROUP_OPTION), parse(offset.get().json()), bootstrap))
+            found.append(SourceReading(options.get(GROUP_OPTION), parse_span(offset.get().json()), bootstrap))
     if not found:
         raise ValueError('this query does not read from format("apportion"), so nothing says which records its rows came from')
     return found

@@ -19,10 +19,10 @@ from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
 READ_PATIENCE_MS = 120_000  # a task waits so long for a broker that is away: where Spark does not retry, its failure ends the query
-GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+RECORDS_GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-class Slice(NamedTuple):
+class PartitionSlice(NamedTuple):
     """The offsets [start, end) of one partition."""
 
     place: TopicIdPartition
@@ -30,10 +30,10 @@ class Slice(NamedTuple):
     end: int
 
 
-class Slices(InputPartition):
+class TaskSlices(InputPartition):
     """The slices that one task reads."""
 
-    def __init__(self, slices: tuple[Slice, ...]) -> None:
+    def __init__(self, slices: tuple[PartitionSlice, ...]) -> None:
         super().__init__(None)
         self.slices = slices
 
@@ -41,28 +41,28 @@ class Slices(InputPartition):
         return f"Slices({', '.join(f'{part.place}[{part.start}, {part.end})' for part in self.slices)})"
 
 
-def cut(span: Span, cores: int | None = None) -> list[Slices]:
+def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
     """Tasks that together read exactly the span: as many as there are cores, more where there is much to read."""
-    slices = [Slice(place, start, end) for place, (start, end) in span.ranges.items() if end > start]
+    slices = [PartitionSlice(place, start, end) for place, (start, end) in span.ranges.items() if end > start]
     total = sum(part.end - part.start for part in slices)
     tasks = min(len(slices), max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK)))
-    packed: list[list[Slice]] = [[] for _ in range(tasks)]
+    packed: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
     sizes = [0] * tasks
     for part in sorted(slices, key=lambda part: (part.start - part.end, part.place)):
         lightest = sizes.index(min(sizes))
         packed[lightest].append(part)
         sizes[lightest] += part.end - part.start
-    return [Slices(tuple(sorted(parts))) for parts in packed]
+    return [TaskSlices(tuple(sorted(parts))) for parts in packed]
 
 
-def read(task: Slices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def read(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """The records of the task's slices, in order. RuntimeError where some are gone, unless failOnDataLoss is false."""
     cluster = _cluster(options)
     for part in task.slices:
         try:
             yield from _rows(cluster, part, options)
         except Refused as refused:
-            if refused.code not in GONE:
+            if refused.code not in RECORDS_GONE:
                 raise
             if options.fail_on_data_loss:
                 raise RuntimeError(
@@ -72,7 +72,7 @@ def read(task: Slices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
             yield from _what_is_left(cluster, part, options)
 
 
-def _rows(cluster: Cluster, part: Slice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _rows(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     yield from to_arrow(
         cluster.fetch_range(part.place, part.start, part.end, patience_ms=max(READ_PATIENCE_MS, options.request_timeout_ms)),
         topic=part.place.topic,
@@ -83,7 +83,7 @@ def _rows(cluster: Cluster, part: Slice, options: SourceOptions) -> Iterator[pa.
     )
 
 
-def _what_is_left(cluster: Cluster, part: Slice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _what_is_left(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """The rows of the slice that still exist; none where the topic is gone."""
     try:
         start = max(part.start, cluster.list_offsets([part.place], EARLIEST)[part.place])

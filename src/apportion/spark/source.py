@@ -15,11 +15,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.span import NOTHING, parse, span
-from apportion.spark.batch_member import Owner
+from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
+from apportion.spark.batch_member import BatchMember
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
-from apportion.spark.slices import Slices, cut, read
+from apportion.spark.slices import TaskSlices, read, split_into_tasks
 
 COLUMNS = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
 HEADERS = ", headers array<struct<key: string, value: binary>>"
@@ -62,18 +62,18 @@ class GroupSource(DataSource):
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches as a member of the group. Its state beside the options is the `Owner`, which no copy inherits."""
+    """Plans micro-batches as a member of the group. Its state beside the options is the `BatchMember`, which no copy inherits."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._owner: Owner | None = None
+        self._owner: BatchMember | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_owner": None}
 
     def initialOffset(self) -> dict[str, Any]:
         """A constant: real positions travel in the end of the first span."""
-        return NOTHING.to_json()
+        return EMPTY_SPAN.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """maxOffsetsPerTrigger, or everything."""
@@ -85,23 +85,23 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """`start` is in the sink and committed to the group; the answer says what the next batch reads. `start` if nothing."""
-        previous = parse(start)
+        previous = parse_span(start)
         following = self._member().next_span(previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the owned partitions end, for the query's progress; None before the first look."""
         ends = self._member().ends()
-        return span("", {place: (end, end) for place, end in ends.items()}).to_json() if ends else None
+        return sorted_span("", {place: (end, end) for place, end in ends.items()}).to_json() if ends else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of the batch, which follow from `end` alone."""
         self._member().touch()
-        return [] if start == end else cut(parse(end))
+        return [] if start == end else split_into_tasks(parse_span(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, in an executor."""
-        assert isinstance(partition, Slices)
+        assert isinstance(partition, TaskSlices)
         return read(partition, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -115,13 +115,13 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if owner is not None:
             owner.close()
 
-    def _member(self) -> Owner:
+    def _member(self) -> BatchMember:
         """This process's membership, begun now if it has none."""
         if self._owner is None:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, _leave_in_order)
             log_like_spark()
-            self._owner = Owner(self._options)
+            self._owner = BatchMember(self._options)
         return self._owner
 
 

@@ -20,18 +20,18 @@ from pyarrow.fs import FileSelector
 from apportion.spark.files import WrittenFile, directory
 
 
-class Beaten(Exception):
+class CommitConflict(Exception):
     """Somebody else changed what this attempt stood on. Nothing was committed; open the table again and admit again."""
 
 
-class Attempt:
+class TableAttempt:
     """A snapshot of the table that may be committed to once."""
 
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
 
     @classmethod
-    def on(cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema) -> "Attempt":
+    def on(cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema) -> "TableAttempt":
         """A fresh snapshot of the table at `path`, which has every column of `schema`.
 
         The table is created, and columns that it lacks are added, before this returns. Raises Beaten where another writer did so
@@ -43,24 +43,24 @@ class Attempt:
         try:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
-            _created(path, options, schema)
-            raise Beaten(f"the table {path} is new") from None
+            _create_table(path, options, schema)
+            raise CommitConflict(f"the table {path} is new") from None
         if columns := table.metadata().partition_columns:
             raise TypeError(
                 f"the Delta table {path} is partitioned by {', '.join(columns)}, but the writer makes a file for each Kafka "
                 f"partition: write to a table that is not partitioned"
             )
-        missing = _missing(table, schema)
+        missing = _missing_columns(table, schema)
         if missing:
             try:
                 table.alter.add_columns(missing)
             except CommitFailedError as error:
-                raise Beaten(str(error)) from error
-            raise Beaten("columns were added")
+                raise CommitConflict(str(error)) from error
+            raise CommitConflict("columns were added")
         return cls(table)
 
     @classmethod
-    def on_existing_or_none(cls, path: str, storage_options: Mapping[str, str] | None) -> "Attempt | None":
+    def on_existing_or_none(cls, path: str, storage_options: Mapping[str, str] | None) -> "TableAttempt | None":
         """A fresh snapshot of the table at `path`, to read its fences; None if there is no table yet."""
         try:
             return cls(DeltaTable(path, storage_options=dict(storage_options or {})))
@@ -86,10 +86,10 @@ class Attempt:
         try:
             self._table.create_write_transaction(adds, "append", Schema.from_arrow(schema), commit_properties=properties)
         except CommitFailedError as error:
-            raise Beaten(str(error)) from error
+            raise CommitConflict(str(error)) from error
 
 
-def _created(path: str, options: dict[str, str], schema: pa.Schema) -> None:
+def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
     """A new table is there. ValueError where other things are: they would lie among its files, and be taken for them."""
     try:
         foreign = [found.base_name for found in directory(path, options).get_file_info(FileSelector(""))]
@@ -141,7 +141,7 @@ def _unusable(path: str, why: str | None) -> OSError:
     )
 
 
-def _missing(table: DeltaTable, schema: pa.Schema) -> list[Any]:
+def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
     """The columns of `schema` that the table lacks, as Delta fields."""
     have = {field.name: field.type for field in table.schema().fields}
     missing = []
@@ -150,12 +150,13 @@ def _missing(table: DeltaTable, schema: pa.Schema) -> list[Any]:
             missing.append(field)
         elif have[field.name] != field.type:
             raise TypeError(
-                f"the Delta table holds column {field.name} as {_said(have[field.name])}, the query writes {_said(field.type)}; "
+                f"the Delta table holds column {field.name} as {_type_name(have[field.name])}, "
+                f"the query writes {_type_name(field.type)}; "
                 f"cast it in the query or write to another table"
             )
     return missing
 
 
-def _said(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     """A Delta type as people write it."""
     return str(kind.type if isinstance(kind, PrimitiveType) else kind)

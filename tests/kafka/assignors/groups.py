@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, Assignor, Given, Subscription, TopicShape
-from apportion.member.assignors.serde import subscription_blob
+from apportion.member.assignors.serde import encode_subscription
 
 RACKS = ("r1", "r2", "r3")
 NAMES = ("m-a", "m-B", "m-c", "m-\u00e9", "m-\uffee", "m-\U0001f600", "z", "A")  # Java orders the last but two by UTF-16
@@ -41,7 +41,7 @@ def any_members(random: Random, cluster: dict[str, TopicShape], *, racks: bool =
 
 def blobs(members: dict[str, Subscription]) -> dict[str, tuple[bytes, str | None]]:
     """What the members send."""
-    return {name: (subscription_blob(said), said.instance_id) for name, said in members.items()}
+    return {name: (encode_subscription(said), said.instance_id) for name, said in members.items()}
 
 
 @dataclass

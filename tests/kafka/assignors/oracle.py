@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from apportion.member.assignors.builtin import Cluster, Given, Subscription
-from apportion.member.assignors.serde import given_blob, given_of, subscription_blob
+from apportion.member.assignors.serde import decode_assignment, encode_assignment, encode_subscription
 from apportion.testing.kafka import java_program
 
 
@@ -32,18 +32,18 @@ class Oracle:
         self._ask(f"assign {name}")
         given = {}
         while (words := self._heard())[0] != "done":
-            given[words[1]] = given_of(bytes.fromhex(words[2]))
+            given[words[1]] = decode_assignment(bytes.fromhex(words[2]))
         return given
 
     def told(self, name: str, generation: int, given: Given) -> bytes | None:
         """The user data of Java's assignor after it was given this in that generation."""
-        self._ask(f"told {name} {generation} {given_blob(given).hex()}")
+        self._ask(f"told {name} {generation} {encode_assignment(given).hex()}")
         _, data = self._heard()
         return None if data == "-" else bytes.fromhex(data)
 
     def said(self, said: Subscription, version: int) -> bytes:
         """The subscription, said by us, read by Java, and said by Java in that version."""
-        self._ask(f"say {version} {subscription_blob(said).hex()}")
+        self._ask(f"say {version} {encode_subscription(said).hex()}")
         return bytes.fromhex(self._heard()[1])
 
     def _ask(self, line: str) -> None:
@@ -51,7 +51,9 @@ class Oracle:
         self._process.stdin.write(f"{line}\n".encode())
 
     def _heard(self) -> list[str]:
-        assert self._process.stdin and self._process.stdout and self._process.stderr
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
         self._process.stdin.flush()
         line = self._process.stdout.readline().decode().split()
         assert line, f"Java ended: {self._process.stderr.read().decode()}"

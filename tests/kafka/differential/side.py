@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apportion.client.connection import Connection, Disconnected
+from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -56,7 +56,7 @@ class Side:
     crowds: dict[str, crowd.Crowd] = field(default_factory=dict)
     """Classic clients that mind their own business, by group."""
     patience_ms: int = PATIENCE_MS
-    _connection: Connection | None = None
+    _connection: BrokerConnection | None = None
     _posted: dict[str, Any] = field(default_factory=dict)
     _came: dict[str, Any] = field(default_factory=dict)
 
@@ -101,7 +101,7 @@ class Side:
         """The broker's answer to one request."""
         if self._connection is None:
             host, _, port = self.bootstrap.rpartition(":")
-            self._connection = Connection(host, int(port), "differential", self.patience_ms)
+            self._connection = BrokerConnection(host, int(port), "differential", self.patience_ms)
         return self._connection.call(request, timeout_ms=self.patience_ms, version=version)
 
     def topic_id(self, topic: str) -> bytes:

@@ -21,7 +21,7 @@ from apportion.member.assignors.interface import (
     from_wire,
     to_wire,
 )
-from apportion.member.assignors.numbering import Numbering, Past
+from apportion.member.assignors.numbering import Numbering, OwnershipClaim
 from apportion.wire.records.consumer_serde import (
     NO_GENERATION,
     decode_cooperative,
@@ -98,7 +98,7 @@ class Sticky(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
         """What `apportion.assign.sticky` says of claims in user data, and in nothing else."""
         group = Numbering(cluster, members)
-        return group.given(sticky(group.claims(told_by_user_data), group.starts, group.subscriptions))
+        return group.given(sticky(group.claims(claim_from_user_data), group.starts, group.subscriptions))
 
 
 class CooperativeSticky(Assignor):
@@ -121,16 +121,16 @@ class CooperativeSticky(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
         """What `apportion.assign.sticky` says of owned partitions, without those that others have yet to let go of."""
         group = Numbering(cluster, members)
-        return group.given(cooperative_sticky(group.claims(told_by_subscription), group.starts, group.subscriptions))
+        return group.given(cooperative_sticky(group.claims(claim_from_subscription), group.starts, group.subscriptions))
 
 
-def told_by_user_data(said: Subscription) -> Past:
+def claim_from_user_data(said: Subscription) -> OwnershipClaim:
     """What `sticky` believes. User data that cannot be read say nothing."""
     told = decode_sticky(said.user_data)
     return from_wire(told.topic_partitions), max(told.generation, NO_GENERATION)
 
 
-def told_by_subscription(said: Subscription) -> Past:
+def claim_from_subscription(said: Subscription) -> OwnershipClaim:
     """What `cooperative-sticky` believes; the generation is in user data where the subscription has none (KIP-792)."""
     generation = said.generation if said.generation >= 0 else decode_cooperative(said.user_data)
     return said.owned, max(generation, NO_GENERATION)

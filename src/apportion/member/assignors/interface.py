@@ -85,7 +85,7 @@ class Given:
     user_data: bytes | None = None
 
 
-Asking = Generator[Any, Any, dict[str, Given]]
+AssignmentQueries = Generator[Any, Any, dict[str, Given]]
 """An assignment in the making: it yields what it must know, and is sent the answer or thrown `errors.Unanswerable`."""
 
 
@@ -118,7 +118,7 @@ class Assignor(Protocol):
         """What a member that wants these topics tells the leader's assignor beside its subscription."""
         return None
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given] | Asking:
+    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given] | AssignmentQueries:
         """Who gets what, by member id; a member that is left out gets nothing. Asked of the leader's assignor only."""
         ...
 

@@ -14,7 +14,7 @@ from apportion.assign.racks import Racks
 from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
 from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicParts
 
-Past = tuple[tuple[TopicParts, ...], int]
+OwnershipClaim = tuple[tuple[TopicParts, ...], int]
 """What a member says to have had, and since which generation."""
 
 
@@ -25,11 +25,11 @@ class Numbering:
     """
 
     def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
-        self.members = in_order(members)
+        self.members = in_kafka_order(members)
         self._said = [members[member] for member in self.members]
         wanted = dict.fromkeys(said.topics for said in self._said)
         names = dict.fromkeys(name for topics in wanted for name in topics)
-        self.topics = sorted((name for name in names if name in cluster and cluster[name].partitions > 0), key=as_java)
+        self.topics = sorted((name for name in names if name in cluster and cluster[name].partitions > 0), key=java_string_order)
         self.sizes = np.array([cluster[name].partitions for name in self.topics], np.int64)
         self.starts: Vector = starts_of(self.sizes)
         self.number_of = {name: number for number, name in enumerate(self.topics)}
@@ -39,7 +39,7 @@ class Numbering:
             starts_of(np.array([*map(len, chosen)], np.int64)), np.concatenate([np.empty(0, np.int32), *chosen])
         )
 
-    def claims(self, past: Callable[[Subscription], Past]) -> OwnershipClaims:
+    def claims(self, past: Callable[[Subscription], OwnershipClaim]) -> OwnershipClaims:
         """What each member says to have had, by `past`; without topics that nobody wants and partitions that do not exist."""
         parts: list[tuple[int, int, tuple[int, ...]]] = []  # member, topic, numbers
         generations = []
@@ -93,16 +93,16 @@ class Numbering:
         return np.array(sorted(known), np.int32)
 
 
-def in_order(members: Mapping[str, Subscription]) -> list[str]:
+def in_kafka_order(members: Mapping[str, Subscription]) -> list[str]:
     """The member ids in the order in which client assignors prefer them."""
 
     def rank(member: str) -> tuple[bool, bytes, bytes]:
         instance_id = members[member].instance_id
-        return instance_id is None, as_java(instance_id or ""), as_java(member)
+        return instance_id is None, java_string_order(instance_id or ""), java_string_order(member)
 
     return sorted(members, key=rank)
 
 
-def as_java(name: str) -> bytes:
+def java_string_order(name: str) -> bytes:
     """A key that sorts names as Java does: by UTF-16 units. It differs from ours only beyond the first 65,536 characters."""
     return name.encode("utf-16-be", "surrogatepass")

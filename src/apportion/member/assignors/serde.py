@@ -6,7 +6,7 @@ from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 
-def subscription_blob(said: Subscription, version: int = consumer_serde.NEWEST) -> bytes:
+def encode_subscription(said: Subscription, version: int = consumer_serde.NEWEST) -> bytes:
     """The subscription as its member sends it, topics in order. Versions: 1 has `owned`, 2 `generation`, 3 `rack_id`."""
     value = ConsumerProtocolSubscription(
         topics=tuple(sorted(said.topics)),
@@ -18,7 +18,7 @@ def subscription_blob(said: Subscription, version: int = consumer_serde.NEWEST) 
     return consumer_serde.encode(value, version)
 
 
-def subscription_of(blob: Buffer, instance_id: str | None = None) -> Subscription:
+def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscription:
     """The subscription that a member sent; DecodeError where the bytes are none. A generation below -1 is none, too."""
     _, value = consumer_serde.decode(ConsumerProtocolSubscription, blob)
     return Subscription(
@@ -31,13 +31,13 @@ def subscription_of(blob: Buffer, instance_id: str | None = None) -> Subscriptio
     )
 
 
-def given_blob(given: Given, version: int = consumer_serde.NEWEST) -> bytes:
+def encode_assignment(given: Given, version: int = consumer_serde.NEWEST) -> bytes:
     """What a member gets, as its leader sends it."""
     value = ConsumerProtocolAssignment(assigned_partitions=to_wire(given.partitions), user_data=given.user_data)
     return consumer_serde.encode(value, version)
 
 
-def given_of(blob: Buffer) -> Given:
+def decode_assignment(blob: Buffer) -> Given:
     """What the leader sent. DecodeError for what is none, such as the zero bytes of a member whom a leader forgot."""
     _, value = consumer_serde.decode(ConsumerProtocolAssignment, blob)
     return Given(each_once(from_wire(value.assigned_partitions)), None if value.user_data is None else bytes(value.user_data))

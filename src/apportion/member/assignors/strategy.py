@@ -29,7 +29,7 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
             raise ValueError(f"assignor {name!r} is named twice; a group votes for assignors by name, so name each once")
     common = [way for way in Rebalance if all(way in assignor.rebalances for assignor in assignors)]
     if not common:
-        ways = "; ".join(f"{assignor.name}: {_ways(assignor)}" for assignor in assignors)
+        ways = "; ".join(f"{assignor.name}: {_rebalance_names(assignor)}" for assignor in assignors)
         raise ValueError(f"assignors {', '.join(names)} have no way to rebalance in common ({ways}); leave one out")
     return max(common)
 
@@ -46,11 +46,11 @@ def _assignor(wanted: str | Assignor) -> Assignor:
         raise ValueError(f"the class {wanted.__name__} is no assignor: give a name, or an object, {wanted.__name__}()")
     if not hasattr(wanted, "assign"):
         raise ValueError(f"{wanted!r} is no assignor: give a name, or an object with the methods of apportion's Assignor")
-    _check_manners(wanted)
+    _check_interface(wanted)
     return wanted
 
 
-def _check_manners(assignor: object) -> None:
+def _check_interface(assignor: object) -> None:
     """It has what a member relies on from its first vote: a name, ways to rebalance, and every method. ValueError if not."""
     kind, name, ways = type(assignor).__name__, getattr(assignor, "name", ""), getattr(assignor, "rebalances", None)
     if name is None or name == "":
@@ -64,5 +64,5 @@ def _check_manners(assignor: object) -> None:
             raise ValueError(f"the assignor {kind} has no method {method!r}: subclass Assignor and write what you need")
 
 
-def _ways(assignor: Assignor) -> str:
+def _rebalance_names(assignor: Assignor) -> str:
     return " and ".join(way.name.lower() for way in assignor.rebalances) or "none"

@@ -9,41 +9,41 @@ from collections.abc import Mapping
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.queries import (
-    Asking,
-    Commit,
-    Committed,
-    Join,
-    Leave,
-    Look,
-    Members,
-    NotYet,
-    Seen,
-    SessionLimit,
-    Starts,
-    Subscribed,
+    CommitOffsets,
+    EndMembership,
+    FetchCommitted,
+    ListMembers,
+    LogStartOffsets,
+    MembershipSnapshot,
+    NotReady,
+    QueryGenerator,
+    ReadMembership,
+    SessionTimeout,
+    StartMembership,
+    SubscribedTopics,
 )
 from apportion.member.batch.sinks import (
-    Announcement,
     AnotherSink,
     Sinks,
-    claims,
-    gone_back,
-    left_out,
+    WriterReport,
+    claimed_sinks,
     metadata_of,
-    nameless,
     refuse_other_sinks,
     refuse_silent_writers,
     refuse_skipped_records,
-    said,
+    rewound,
+    sink_names,
+    sinks_without_report,
+    unclaimed_offsets,
 )
-from apportion.member.batch.span import NOTHING, Span
+from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.topics import Topic, TopicIdPartition
 
 CLAIM_GRACE_MS = 5_000
 SILENCE_BELIEVED_AT = 2  # the question to which no answer is one, although another process has asked it
-MEMBERS_THERE = (  # a commit that no member makes is refused so where the group has members
+GROUP_HAS_MEMBERS = (  # a commit that no member makes is refused so where the group has members
     Code.UNKNOWN_MEMBER_ID,
     Code.ILLEGAL_GENERATION,
     Code.STALE_MEMBER_EPOCH,
@@ -52,7 +52,7 @@ MEMBERS_THERE = (  # a commit that no member makes is refused so where the group
 )
 
 
-class Questions:
+class GroupAdmission:
     """What one process of a query has asked, and what it knows by that."""
 
     def __init__(self, checkpoint: str) -> None:
@@ -61,29 +61,29 @@ class Questions:
         planned: what this process has planned last, a question or a batch. metadata: of every commit. may_join: the group was found
         to be this query's.
         """
-        self.planned = NOTHING
+        self.planned = EMPTY_SPAN
         self.metadata = ""
         self.may_join = False
         self._checkpoint = checkpoint
-        self._confirmed = NOTHING  # the last batch of which it is known that all writers were given it
+        self._confirmed = EMPTY_SPAN  # the last batch of which it is known that all writers were given it
         self._awaited: Sinks = ()  # the sinks that have to answer the question that is open
         self._nameless: dict[TopicIdPartition, int] | None = None  # as a newcomer has found the group; None: it has proof
         self._members: tuple[str, ...] = ()  # those that have claimed nothing, and since when just they are seen
         self._members_since_ms = 0
 
-    def ask(self, previous: Span) -> Asking[Span]:
+    def ask(self, previous: Span) -> QueryGenerator[Span]:
         """Return a span that reads nothing, for which the writers say which sinks they are.
 
         It names the partitions of which the group has an offset that bears no name: the writers say whether their sinks know them.
         """
-        stored = yield from whole_group(0)
+        stored = yield from fetch_group_offsets(0)
         resting = {place: (to, to) for place, to in previous.resting().items()}
         self.planned = Span(
-            previous.id or self._checkpoint, resting, asks=previous.asks + 1, nameless=tuple(sorted(nameless(stored)))
+            previous.id or self._checkpoint, resting, asks=previous.asks + 1, nameless=tuple(sorted(unclaimed_offsets(stored)))
         )
         return self.planned
 
-    def answered(self, previous: Span, told: Announcement) -> Asking[Span | None]:
+    def answered(self, previous: Span, told: WriterReport) -> QueryGenerator[Span | None]:
         """Return None where the query's sinks are known and its member may be in the group; else where a question is to stand.
 
         Raises AnotherSink where the group is another sink's, and where this process has asked for itself. What an earlier process
@@ -91,11 +91,12 @@ class Questions:
         """
         is_mine = previous == self.planned
         if is_mine and not previous.asks and previous != self._confirmed:
-            if missing := left_out(previous, told):
+            if missing := sinks_without_report(previous, told):
                 yield Note(
-                    "warning", f"the last batch was not given to {said(missing)}: the writers are asked, and it is planned again"
+                    "warning",
+                    f"the last batch was not given to {sink_names(missing)}: the writers are asked, and it is planned again",
                 )
-                return (yield from self._leave(gone_back(previous, starts_of(previous)), told, previous.sinks or ()))
+                return (yield from self._leave(rewound(previous, start_offsets(previous)), told, previous.sinks or ()))
             self._confirmed = previous
         if previous.sinks is not None and told.adopt and told.sinks not in ((), previous.sinks):
             return (yield from self._leave(previous, told, told.sinks))
@@ -117,36 +118,36 @@ class Questions:
                 "warning", f"the writers are asked again, with another empty batch, since this query would be refused: {refused}"
             )
             return previous
-        yield Join()
+        yield StartMembership()
         self.may_join = True
         return None
 
-    def refuse_strangers(self, sinks: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
+    def refuse_strangers(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
         """Raise AnotherSink where a member without a sink has committed since this query, a newcomer, has looked first."""
         if self._nameless is not None:
-            strange = {place: offset for place, offset in nameless(stored).items() if self._nameless.get(place) != offset}
+            strange = {place: offset for place, offset in unclaimed_offsets(stored).items() if self._nameless.get(place) != offset}
             refuse_skipped_records(sinks, strange)
 
     def has_begun(self) -> None:
         """The query has claimed the group, and nobody else has: it is no newcomer any more."""
         self._nameless = None
 
-    def _leave(self, stands: Span, told: Announcement, awaited: Sinks) -> Asking[Span]:
+    def _leave(self, stands: Span, told: WriterReport, awaited: Sinks) -> QueryGenerator[Span]:
         """Leave the group, which nobody can adopt while it has members; return where the question is to stand."""
         self._awaited = told.sinks if told.adopt else awaited
-        yield Leave()
+        yield EndMembership()
         self.may_join = False
         return stands
 
-    def _enter(self, sinks: Sinks, told: Announcement, previous: Span) -> Asking[None]:
+    def _enter(self, sinks: Sinks, told: WriterReport, previous: Span) -> QueryGenerator[None]:
         """The group is this query's, or nobody's. Raises AnotherSink, before the member takes anything from others."""
-        stored = yield from whole_group(0)
-        is_claimed = bool(claims(stored))
+        stored = yield from fetch_group_offsets(0)
+        is_claimed = bool(claimed_sinks(stored))
         is_new = bool(sinks and previous.asks and not told.holds and not is_claimed)
         try:
             refuse_other_sinks(sinks, stored)
             if is_new:
-                refuse_skipped_records(sinks, (yield from skipping(nameless(stored), previous)))
+                refuse_skipped_records(sinks, (yield from offsets_skipping_records(unclaimed_offsets(stored), previous)))
         except AnotherSink:
             if not told.adopt:
                 raise
@@ -154,60 +155,64 @@ class Questions:
         else:
             if is_new and stored and not previous.ranges:
                 yield from self._await_claim(sinks)
-                self._nameless = nameless(stored)
+                self._nameless = unclaimed_offsets(stored)
 
-    def _adopt(self, sinks: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> Asking[None]:
+    def _adopt(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
         """Every offset of the group bears this query's sinks. Raises AnotherSink where the group has members."""
         offsets = {place: one.offset for place, one in stored.items() if one.offset is not None}
         try:
-            yield Commit(offsets, 0, self.metadata)
+            yield CommitOffsets(offsets, 0, self.metadata)
         except Refused as refused:
-            if refused.code not in MEMBERS_THERE:
+            if refused.code not in GROUP_HAS_MEMBERS:
                 raise
             raise AnotherSink(
                 f"it cannot be adopted while it has members, whose records go elsewhere: stop them first, and if this query has "
                 f"several sources of the group, give each a group of its own ({refused})"
             ) from None
-        before = " and ".join(dict.fromkeys(said(each) for each in claims(stored).values())) or "no sink that is known"
-        yield Note("warning", f"adopt=True: the group belonged to {before}, and belongs to {said(sinks)} from now on")
+        before = " and ".join(dict.fromkeys(sink_names(each) for each in claimed_sinks(stored).values())) or "no sink that is known"
+        yield Note("warning", f"adopt=True: the group belonged to {before}, and belongs to {sink_names(sinks)} from now on")
 
-    def _await_claim(self, sinks: Sinks) -> Asking[None]:
+    def _await_claim(self, sinks: Sinks) -> QueryGenerator[None]:
         """Wait for those who are in the group and have not said which sink they write to, for a session at most.
 
         Another query of the same sink, which began a moment before, says so with its first offsets. Raises NotYet while it may,
         AnotherSink then.
         """
-        members: tuple[str, ...] = yield Members()
+        members: tuple[str, ...] = yield ListMembers()
         if not members:
             return
-        seen: Seen = yield Look()
+        seen: MembershipSnapshot = yield ReadMembership()
         if members != self._members:
             self._members, self._members_since_ms = members, seen.now_ms
         what = f"it has members ({len(members)}) that have not said which sink they write to"
-        if seen.now_ms - self._members_since_ms <= (yield SessionLimit()) + CLAIM_GRACE_MS:
-            raise NotYet(f"{what}; this query, which writes to {said(sinks)}, waits for their first offsets, or their end")
+        if seen.now_ms - self._members_since_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
+            raise NotReady(f"{what}; this query, which writes to {sink_names(sinks)}, waits for their first offsets, or their end")
         raise AnotherSink(
-            f"{what}, and this query writes to {said(sinks)}: what they read would never be there. Give this query a group of its "
-            f"own (kafka.group.id); or stop these members and start again, with the same checkpoint"
+            f"{what}, and this query writes to {sink_names(sinks)}: what they read would never be there. "
+            f"Give this query a group of its own (kafka.group.id); or stop these members and start again, with the same checkpoint"
         )
 
 
-def skipping(offsets: Mapping[TopicIdPartition, int], previous: Span) -> Asking[dict[TopicIdPartition, int]]:
+def offsets_skipping_records(
+    offsets: Mapping[TopicIdPartition, int], previous: Span
+) -> QueryGenerator[dict[TopicIdPartition, int]]:
     """Return those of these offsets that skip records: neither where the checkpoint stands itself, nor where a log begins."""
     others = {place: offset for place, offset in offsets.items() if previous.to_or_none(place) != offset}
-    starts: dict[TopicIdPartition, int] = (yield Starts(tuple(others))) if others else {}
+    starts: dict[TopicIdPartition, int] = (yield LogStartOffsets(tuple(others))) if others else {}
     return {place: offset for place, offset in others.items() if offset > starts[place]}
 
 
-def starts_of(batch: Span) -> dict[TopicIdPartition, int]:
+def start_offsets(batch: Span) -> dict[TopicIdPartition, int]:
     """Return where each partition of the batch begins."""
     return {place: start for place, (start, _) in batch.ranges.items()}
 
 
-def whole_group(life: int, gained: tuple[TopicIdPartition, ...] = ()) -> Asking[dict[TopicIdPartition, Stored]]:
+def fetch_group_offsets(
+    incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
+) -> QueryGenerator[dict[TopicIdPartition, OffsetAndMetadata]]:
     """Return what the group has stored of every partition that its members may read."""
-    topics: dict[str, Topic] = yield Subscribed()
+    topics: dict[str, Topic] = yield SubscribedTopics()
     places = {TopicIdPartition(topic.name, topic.id, number) for topic in topics.values() for number in range(topic.partitions)}
     wanted = tuple(sorted(places.union(gained)))
-    stored: dict[TopicIdPartition, Stored] = (yield Committed(wanted, life)) if wanted else {}
+    stored: dict[TopicIdPartition, OffsetAndMetadata] = (yield FetchCommitted(wanted, incarnation)) if wanted else {}
     return stored

@@ -34,10 +34,10 @@ class Membership(NamedTuple):
     instance_id: str | None = None
 
 
-NOBODY = Membership()
+NO_MEMBER = Membership()
 
 
-def due(
+def due_commits(
     previous: Span, held: Container[TopicIdPartition], committed: Mapping[TopicIdPartition, int | None]
 ) -> dict[TopicIdPartition, int]:
     """What the group should hear: where `previous` ended, for the places now held, where that is above what it knows.
@@ -52,7 +52,7 @@ def due(
 
 
 def commit_request(
-    group_id: str, offsets: Mapping[TopicIdPartition, int], who: Membership = NOBODY, metadata: str = ""
+    group_id: str, offsets: Mapping[TopicIdPartition, int], who: Membership = NO_MEMBER, metadata: str = ""
 ) -> OffsetCommitRequest:
     """The request that stores these offsets as that member."""
     return OffsetCommitRequest(
@@ -74,7 +74,7 @@ def commit_request(
     )
 
 
-def commit_codes(response: OffsetCommitResponse, places: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Code]:
+def commit_errors(response: OffsetCommitResponse, places: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Code]:
     """What became of each place's commit; UNKNOWN_SERVER_ERROR where the answer does not say."""
     said = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(partition.error_code)
@@ -84,7 +84,7 @@ def commit_codes(response: OffsetCommitResponse, places: Iterable[TopicIdPartiti
     return {place: _found(said, place, Code.UNKNOWN_SERVER_ERROR) for place in places}
 
 
-def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Membership = NOBODY) -> OffsetFetchRequest:
+def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER) -> OffsetFetchRequest:
     """The request for the group's offsets of these places, as that member."""
     topics = tuple(
         OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=tuple(number for number, _ in partitions))
@@ -94,17 +94,17 @@ def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Member
     return OffsetFetchRequest(groups=(group,), require_stable=True)
 
 
-class Stored(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """What a group has for one partition: the offset, None where it has none, and what was committed with it."""
 
     offset: int | None
     metadata: str = ""
 
 
-class Fetched(NamedTuple):
+class FetchedOffsets(NamedTuple):
     """What the group has. codes: the places, if any, of which it could not be told."""
 
-    stored: dict[TopicIdPartition, Stored]
+    stored: dict[TopicIdPartition, OffsetAndMetadata]
     codes: dict[TopicIdPartition, Code]
 
     @property
@@ -113,19 +113,21 @@ class Fetched(NamedTuple):
         return {place: one.offset for place, one in self.stored.items()}
 
 
-def fetched(response: OffsetFetchResponse, places: Iterable[TopicIdPartition]) -> tuple[Code, Fetched]:
+def parse_fetch_response(response: OffsetFetchResponse, places: Iterable[TopicIdPartition]) -> tuple[Code, FetchedOffsets]:
     """The group's own error, and what the answer says about each place."""
     group = response.groups[0]
     said = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): (
             Code.of(partition.error_code),
-            Stored(partition.committed_offset, partition.metadata or "") if partition.committed_offset >= 0 else Stored(None),
+            OffsetAndMetadata(partition.committed_offset, partition.metadata or "")
+            if partition.committed_offset >= 0
+            else OffsetAndMetadata(None),
         )
         for topic in group.topics
         for partition in topic.partitions
     }
-    answers = {place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, Stored(None))) for place in places}
-    return Code.of(group.error_code), Fetched(
+    answers = {place: _found(said, place, (Code.UNKNOWN_SERVER_ERROR, OffsetAndMetadata(None))) for place in places}
+    return Code.of(group.error_code), FetchedOffsets(
         {place: stored for place, (code, stored) in answers.items() if code is Code.NONE},
         {place: code for place, (code, _) in answers.items() if code is not Code.NONE},
     )

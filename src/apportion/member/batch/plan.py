@@ -1,7 +1,7 @@
 """What a member that works in batches reads next: one pure rule from the last batch and the world to the next batch.
 
 The next span owns exactly what the member owns, each partition from where it stands to as far as the limits allow. A partition
-that was held without a break stands where the last span ended. One that was gained (or held in an earlier life, or before a
+that was held without a break stands where the last span ended. One that was gained (or held in an earlier incarnation, or before a
 restart) stands at the group's offset or where the last span ended, whichever is further: everything below either is written.
 With neither, the rule for new partitions says; that start must be in the group before the span is used, or an owner that dies
 before its first commit would lose what it skipped. This module asks nobody; whoever calls brings the offsets.
@@ -11,13 +11,13 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from apportion.member.batch.span import Span, span
+from apportion.member.batch.span import Span, sorted_span
 from apportion.topics import TopicIdPartition
 
 EARLIEST, LATEST = -2, -1
 
 
-class Log(NamedTuple):
+class LogBounds(NamedTuple):
     """What a partition holds now: offsets from `start` to below `end`, the last stable offset."""
 
     start: int
@@ -25,7 +25,7 @@ class Log(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Starting:
+class StartingOffsets:
     """Where a partition starts that the group has no offset for.
 
     given: by topic name and partition; EARLIEST and LATEST are allowed. otherwise: for all others, EARLIEST or LATEST.
@@ -34,19 +34,19 @@ class Starting:
     otherwise: int = LATEST
     given: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def offset(self, place: TopicIdPartition, log: Log, *, newborn: bool) -> int:
+    def offset(self, place: TopicIdPartition, log: LogBounds, *, newborn: bool) -> int:
         """The first offset to read. A partition born while its topic was being read starts at its beginning."""
         wanted = self.given.get((place.topic, place.partition), EARLIEST if newborn else self.otherwise)
         return {EARLIEST: log.start, LATEST: log.end}.get(wanted, wanted)
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class PlanInput:
     """Everything that the next span depends on beside the last one.
 
     checkpoint: the id of this checkpoint, used when the last span has none yet.
     logs: of each partition that the member owns now: these and no others.
-    kept: the owned partitions that the last span owned too, in the same life of the same member; the others were gained.
+    kept: the owned partitions that the last span owned too, in the same incarnation of the same member; the others were gained.
     committed: the group's offset of each gained partition, None where it has none; asked after the partition was granted.
     newborn: the partitions that appeared after this member first saw their topic.
     limit: the most offsets that one span reads; None: all. caps: the offset at which each partition ends for good (a query
@@ -54,10 +54,10 @@ class World:
     """
 
     checkpoint: str
-    logs: Mapping[TopicIdPartition, Log]
+    logs: Mapping[TopicIdPartition, LogBounds]
     kept: Container[TopicIdPartition] = ()
     committed: Mapping[TopicIdPartition, int | None] = field(default_factory=dict)
-    starting: Starting = Starting()
+    starting: StartingOffsets = StartingOffsets()
     newborn: Container[TopicIdPartition] = ()
     limit: int | None = None
     caps: Mapping[TopicIdPartition, int] | None = None
@@ -76,7 +76,7 @@ class Gap(NamedTuple):
         return f"{self.place}: offsets [{low}, {high}) {what}"
 
 
-class Plan(NamedTuple):
+class BatchPlan(NamedTuple):
     """The next span, and what must be true before it is used.
 
     span: the very `previous` when nothing is new and nothing changed hands.
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-def plan(previous: Span, world: World) -> Plan:
+def plan_batch(previous: Span, world: PlanInput) -> BatchPlan:
     """The next span after `previous`, as the module says."""
     positions: dict[TopicIdPartition, int] = {}
     commit_first: dict[TopicIdPartition, int] = {}
@@ -103,12 +103,12 @@ def plan(previous: Span, world: World) -> Plan:
         positions[place] = _within(place, position, log, gaps)
     ends = _ends(positions, world)
     if previous.resting() == ends:
-        return Plan(previous, commit_first, tuple(gaps))
+        return BatchPlan(previous, commit_first, tuple(gaps))
     ranges = {place: (position, ends[place]) for place, position in positions.items()}
-    return Plan(span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
+    return BatchPlan(sorted_span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
 
 
-def known_position(previous: Span, world: World, place: TopicIdPartition) -> int | None:
+def known_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
     """Where the partition stands by the last span or by the group; None if neither knows it."""
     stood = previous.to_or_none(place)
     if stood is not None and place in world.kept:
@@ -117,14 +117,14 @@ def known_position(previous: Span, world: World, place: TopicIdPartition) -> int
     return max(known, default=None)
 
 
-def _within(place: TopicIdPartition, position: int, log: Log, gaps: list[Gap]) -> int:
+def _within(place: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]) -> int:
     found = min(max(position, log.start), log.end)
     if found != position:
         gaps.append(Gap(place, position, found))
     return found
 
 
-def _ends(positions: Mapping[TopicIdPartition, int], world: World) -> dict[TopicIdPartition, int]:
+def _ends(positions: Mapping[TopicIdPartition, int], world: PlanInput) -> dict[TopicIdPartition, int]:
     """How far each partition is read, within caps and limit."""
     lags = {}
     for place, position in positions.items():
@@ -132,11 +132,11 @@ def _ends(positions: Mapping[TopicIdPartition, int], world: World) -> dict[Topic
         if world.caps is not None:
             end = min(end, world.caps.get(place, position))
         lags[place] = max(end - position, 0)
-    shares = lags if world.limit is None else shared(lags, world.limit, turn=sum(positions.values()))
+    shares = lags if world.limit is None else split_limit(lags, world.limit, turn=sum(positions.values()))
     return {place: position + shares[place] for place, position in positions.items()}
 
 
-def shared(lags: Mapping[TopicIdPartition, int], limit: int, turn: int) -> dict[TopicIdPartition, int]:
+def split_limit(lags: Mapping[TopicIdPartition, int], limit: int, turn: int) -> dict[TopicIdPartition, int]:
     """`limit` offsets split by lag: none gets more than its lag, and nothing of the limit is wasted while something lags.
 
     Each that lags gets at least one. When the limit is too small for that, `limit` of them get one, beginning with the one

@@ -1,6 +1,6 @@
 """A member that works in batches: what it holds between two of them, what it commits, and how it comes to the next.
 
-What the coordinator wants is learnt at any time; only `Batches.next` applies it, so what is owned between two calls is frozen.
+What the coordinator wants is learnt at any time; only `BatchPlanner.next` applies it, so what is owned between two calls is frozen.
 Everything below a span's end is in the sink when that span comes back as `previous`: that is when its end is committed to the
 group, and only then is a revocation acknowledged. Which offsets the next span has is `member.plan.plan`.
 
@@ -17,40 +17,40 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.admission import Questions, skipping, whole_group
-from apportion.member.batch.offsets import Stored, due
-from apportion.member.batch.plan import Log, Plan, Starting, World, plan
+from apportion.member.batch.admission import GroupAdmission, fetch_group_offsets, offsets_skipping_records
+from apportion.member.batch.offsets import OffsetAndMetadata, due_commits
+from apportion.member.batch.plan import BatchPlan, LogBounds, PlanInput, StartingOffsets, plan_batch
 from apportion.member.batch.queries import (
-    Adopt,
-    Announced,
-    Asking,
-    Commit,
-    Ends,
-    Existing,
-    Look,
-    Named,
-    NotYet,
-    Seen,
-    SessionLimit,
-    Share,
-    Starts,
-    Subscribed,
+    AdoptAssignment,
+    CommitOffsets,
+    DescribeAssignment,
+    ExistingTopics,
+    LogEndOffsets,
+    LogStartOffsets,
+    MembershipSnapshot,
+    NotReady,
+    QueryGenerator,
+    ReadMembership,
+    ReadWriterReport,
+    ResolveTopicNames,
+    SessionTimeout,
+    SubscribedTopics,
 )
 from apportion.member.batch.sinks import (
-    NOBODY_READ,
-    Announcement,
+    UNREAD_METADATA,
     AnotherSink,
     Sinks,
-    claims,
-    gone_back,
-    nameless,
+    WriterReport,
+    claimed_sinks,
     refuse_other_sinks,
+    rewound,
     sinks_of,
+    unclaimed_offsets,
 )
-from apportion.member.batch.span import Span, id_text
-from apportion.member.classic.described import has_its_share
+from apportion.member.batch.span import Span, topic_id_text
+from apportion.member.classic.described import has_full_assignment
 from apportion.member.consumer.machine import View
-from apportion.member.membership import State
+from apportion.member.membership import MembershipState
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 
 SHARE_GRACE_MS = 5_000
@@ -65,24 +65,26 @@ class MembershipFailed(RuntimeError):
     """This cannot be a member of its group; the text says why."""
 
 
-class ShareAwaited(NotYet):
+class AssignmentIncomplete(NotReady):
     """The group answers, but has not given this member all of its share yet."""
 
 
-class Held(NamedTuple):
-    """What the last span stood on: its partitions, and the life of the member that held them."""
+class HeldPartitions(NamedTuple):
+    """What the last span stood on: its partitions, and the incarnation of the member that held them."""
 
-    life: int
+    incarnation: int
     places: Mapping[TopicIdPartition, None]
 
 
-class Batches:
+class BatchPlanner:
     """What a member that works in batches holds between two of them, and how it comes to the next."""
 
-    def __init__(self, topics: tuple[str, ...], *, checkpoint: str, starting: Starting, fail_on_data_loss: bool = True) -> None:
+    def __init__(
+        self, topics: tuple[str, ...], *, checkpoint: str, starting: StartingOffsets, fail_on_data_loss: bool = True
+    ) -> None:
         """Nothing is held. checkpoint: the id of every span, unless the first `previous` has one.
 
-        held: what the last span stood on. planned_life: the life of the last plan; 0: there was none.
+        held: what the last span stood on. planned_incarnation: the incarnation of the last plan; 0: there was none.
         ends: where each owned partition ended when last looked at.
         """
         self.ends: dict[TopicIdPartition, int] = {}
@@ -90,7 +92,7 @@ class Batches:
         self._checkpoint = checkpoint
         self._starting = starting
         self._fail_on_data_loss = fail_on_data_loss
-        self._questions = Questions(checkpoint)
+        self._questions = GroupAdmission(checkpoint)
         self._back: dict[
             TopicIdPartition, tuple[int, int]
         ] = {}  # where to go back to when the question is answered, and the batch's end
@@ -100,19 +102,19 @@ class Batches:
 
     def _outside(self) -> None:
         """This is no member of the group, and whose the group is, is to be found out."""
-        self.held = Held(0, {})
-        self.planned_life = 0
-        self._stored: dict[TopicIdPartition, int] = {}  # what this member has committed in this life
-        self._joined = (0, 0)  # the last life that had a place, and when that was first seen
-        self._looked = (0, 0)  # the life and epoch in which a query whose sink has no name last looked for claims
+        self.held = HeldPartitions(0, {})
+        self.planned_incarnation = 0
+        self._stored: dict[TopicIdPartition, int] = {}  # what this member has committed in this incarnation
+        self._joined = (0, 0)  # the last incarnation that had a place, and when that was first seen
+        self._looked = (0, 0)  # the incarnation and epoch in which a query whose sink has no name last looked for claims
         self._made: dict[TopicIdPartition, int] = {}  # start positions that were committed before anybody was known to be alone
 
-    def next(self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None) -> Asking[Span]:
+    def next(self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None) -> QueryGenerator[Span]:
         """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
 
         limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, AnotherSink, and whatever is thrown in.
         """
-        told: Announcement = yield Announced(previous)
+        told: WriterReport = yield ReadWriterReport(previous)
         if previous.sinks is None and not previous.asks:
             return (yield from self._asking(previous, previous, told.back))
         stands = yield from self._questions.answered(previous, told)
@@ -121,13 +123,13 @@ class Batches:
         if stands is not None:
             return (yield from self._asking(stands, previous, told.back))
         sinks = told.sinks if previous.sinks is None else previous.sinks
-        stood = gone_back(previous, told.back)
+        stood = rewound(previous, told.back)
         view = yield from self._accepted()
         if not sinks:
             yield from self._look_at_epoch(view)
-        yield from self._commit(due(stood, self.held.places, self._stored))
+        yield from self._commit(due_commits(stood, self.held.places, self._stored))
         owned = yield from self._owned(view)
-        if self.planned_life != view.lives and not {*owned}.issuperset(previous.ranges):
+        if self.planned_incarnation != view.incarnation and not {*owned}.issuperset(previous.ranges):
             yield from self.await_share(self._joined[1] + self._session_ms + SHARE_GRACE_MS)
         kept = dict.fromkeys(place for place in owned if place in self.held.places and place in previous.ranges)
         yield from self._refuse_deleted(previous, owned)
@@ -137,12 +139,12 @@ class Batches:
         doubted = tuple(place for place in doubted if place not in back)
         yield from self._commit(back)
         committed.update((place, offset) for place, offset in back.items() if place in committed)
-        starts: dict[TopicIdPartition, int] = yield Starts(owned)
-        self.ends = yield Ends(owned)
+        starts: dict[TopicIdPartition, int] = yield LogStartOffsets(owned)
+        self.ends = yield LogEndOffsets(owned)
         sizes = self._sizes or {}
-        world = World(
+        world = PlanInput(
             checkpoint=self._checkpoint,
-            logs={place: Log(starts[place], self.ends[place]) for place in owned},
+            logs={place: LogBounds(starts[place], self.ends[place]) for place in owned},
             kept=kept,
             committed=committed,
             starting=self._starting,
@@ -150,32 +152,32 @@ class Batches:
             limit=limit,
             caps=caps,
         )
-        following = plan(stood, world)
+        following = plan_batch(stood, world)
         yield from self._refuse_gaps(following)
         if previous.asks:
             self._made.update(following.commit_first)
         yield from self._commit(following.commit_first)
         if previous.asks:
             # Nobody else has come to the group at the same moment: of two that commit and then look, one sees the other.
-            yield from self._refuse_others(sinks, (yield from whole_group(self.held.life)))
+            yield from self._refuse_others(sinks, (yield from fetch_group_offsets(self.held.incarnation)))
             self._made.clear()
             self._questions.has_begun()
         self._back.clear()
-        self.held, self.planned_life = Held(view.lives, dict.fromkeys(owned)), view.lives
+        self.held, self.planned_incarnation = HeldPartitions(view.incarnation, dict.fromkeys(owned)), view.incarnation
         is_news = following.span is not previous or previous.asks
         planned = following.span._replace(sinks=sinks, asks=0, nameless=doubted) if is_news else previous
         self._questions.planned = planned
         return planned
 
-    def _asking(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> Asking[Span]:
+    def _asking(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> QueryGenerator[Span]:
         """A question to the writers, which stands there; where they have said to go back to is kept until it is answered."""
-        asking = yield from self._questions.ask(gone_back(stands, back))
+        asking = yield from self._questions.ask(rewound(stands, back))
         ends = previous.resting()
         self._back.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
         return asking
 
     def _going_back(
-        self, previous: Span, told: Announcement, committed: Mapping[TopicIdPartition, int | None]
+        self, previous: Span, told: WriterReport, committed: Mapping[TopicIdPartition, int | None]
     ) -> dict[TopicIdPartition, int]:
         """Where the writers have said to go back to, but for what was read on since, past the batch of which it was said."""
         ends = previous.resting()
@@ -188,7 +190,7 @@ class Batches:
 
     def _taken_up(
         self, sinks: Sinks, stood: Span, gained: tuple[TopicIdPartition, ...], is_upgrade: bool
-    ) -> Asking[tuple[dict[TopicIdPartition, int | None], tuple[TopicIdPartition, ...]]]:
+    ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], tuple[TopicIdPartition, ...]]]:
         """The group's offsets of what was gained, and those of them that a sink must accept before they bear its name.
 
         The others bear this query's sinks from now on. Accepted must be what bears no name and may pass over records; it is
@@ -197,23 +199,23 @@ class Batches:
         """
         if not gained:
             return {}, ()
-        stored = yield from whole_group(self.held.life, gained)
+        stored = yield from fetch_group_offsets(self.held.incarnation, gained)
         yield from self._refuse_others(sinks, stored)
         committed = {place: stored[place].offset for place in gained}
         doubted: tuple[TopicIdPartition, ...] = ()
-        if sinks and not (is_upgrade and (stood.ranges or not claims(stored))):
-            unnamed = nameless({place: stored[place] for place in gained})
+        if sinks and not (is_upgrade and (stood.ranges or not claimed_sinks(stored))):
+            unnamed = unclaimed_offsets({place: stored[place] for place in gained})
             above = {place: offset for place, offset in unnamed.items() if offset > (stood.to_or_none(place) or 0)}
-            doubted = tuple(sorted((yield from skipping(above, stood))))
+            doubted = tuple(sorted((yield from offsets_skipping_records(above, stood))))
         foreign = (place for place in gained if sinks and sinks_of(stored[place].metadata) != sinks and place not in doubted)
         claimed = {place: offset for place in foreign if (offset := committed[place]) is not None}
         for place in doubted:
             self._stored.pop(place, None)
-        # The ends of `stood` that the group has not heard of were written by an earlier life, or process.
-        yield from self._commit({**claimed, **due(stood, committed, committed)})
+        # The ends of `stood` that the group has not heard of were written by an earlier incarnation, or process.
+        yield from self._commit({**claimed, **due_commits(stood, committed, committed)})
         return committed, doubted
 
-    def _refuse_others(self, sinks: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> Asking[None]:
+    def _refuse_others(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
         """Raise AnotherSink if another sink has a claim; start positions that were made for nothing are nobody's then."""
         try:
             refuse_other_sinks(sinks, stored)
@@ -222,119 +224,121 @@ class Batches:
             unread = {
                 place: offset
                 for place, offset in self._made.items()
-                if stored.get(place) == Stored(offset, self._questions.metadata)
+                if stored.get(place) == OffsetAndMetadata(offset, self._questions.metadata)
             }
             if unread:
-                yield Commit(unread, self.held.life, NOBODY_READ)
+                yield CommitOffsets(unread, self.held.incarnation, UNREAD_METADATA)
             raise
 
-    def _look_at_epoch(self, view: View) -> Asking[None]:
+    def _look_at_epoch(self, view: View) -> QueryGenerator[None]:
         """Raise AnotherSink if a sink has claimed the group: a query whose sink has no name looks when the group has changed."""
-        if (view.lives, view.epoch) != self._looked:
-            yield from self._refuse_others((), (yield from whole_group(view.lives)))
-            self._looked = view.lives, view.epoch
+        if (view.incarnation, view.epoch) != self._looked:
+            yield from self._refuse_others((), (yield from fetch_group_offsets(view.incarnation)))
+            self._looked = view.incarnation, view.epoch
 
-    def await_share(self, until_ms: int) -> Asking[None]:
+    def await_share(self, until_ms: int) -> QueryGenerator[None]:
         """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_ms`.
 
         A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
         is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
         """
-        seen: Seen = yield Look()
-        if seen.now_ms < until_ms and not has_its_share(seen.view, (yield Share())):
-            raise ShareAwaited("the group has not given this member all of its share yet")
+        seen: MembershipSnapshot = yield ReadMembership()
+        if seen.now_ms < until_ms and not has_full_assignment(seen.view, (yield DescribeAssignment())):
+            raise AssignmentIncomplete("the group has not given this member all of its share yet")
 
-    def _accepted(self) -> Asking[View]:
-        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotYet."""
-        seen: Seen = yield Look()
+    def _accepted(self) -> QueryGenerator[View]:
+        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotReady."""
+        seen: MembershipSnapshot = yield ReadMembership()
         view = seen.view
-        if view.state is State.FATAL:
+        if view.state is MembershipState.FATAL:
             raise MembershipFailed(str(view.error))
         if self._sizes is None:
             yield from self._look_at_topics()
-        if view.lives != self.held.life:
-            self.held, self._stored = Held(view.lives, {}), {}
+        if view.incarnation != self.held.incarnation:
+            self.held, self._stored = HeldPartitions(view.incarnation, {}), {}
         if view.epoch <= 0 or view.target is None:
-            raise NotYet(f"the member has no place in the group yet ({view.state.value})")
-        if view.lives != self._joined[0]:
-            self._joined = view.lives, seen.now_ms
+            raise NotReady(f"the member has no place in the group yet ({view.state.value})")
+        if view.incarnation != self._joined[0]:
+            self._joined = view.incarnation, seen.now_ms
         if is_silent(seen, self._session_ms):
-            raise NotYet(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
+            raise NotReady(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
         return view
 
-    def _look_at_topics(self) -> Asking[None]:
+    def _look_at_topics(self) -> QueryGenerator[None]:
         """What was there when this member first looked is known: all that appears later is read from its beginning."""
-        self._session_ms = yield SessionLimit()
-        topics: dict[str, Topic] = yield Subscribed()
+        self._session_ms = yield SessionTimeout()
+        topics: dict[str, Topic] = yield SubscribedTopics()
         self._sizes = {topic.id: topic.partitions for topic in topics.values()}
         for name in self._topics:
             if name not in topics:
                 yield Note("warning", f"topic {name} does not exist yet; it is read from its beginning once it does")
 
-    def _owned(self, view: View) -> Asking[tuple[TopicIdPartition, ...]]:
+    def _owned(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
         """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
         assert view.target is not None
-        owned: tuple[TopicIdPartition, ...] = yield Named(view.target)
+        owned: tuple[TopicIdPartition, ...] = yield ResolveTopicNames(view.target)
         if view.target != view.owned:
-            self.held = Held(view.lives, dict.fromkeys(place for place in owned if place in self.held.places))
-            now: View = yield Adopt(view.lives, view.target)
-            if (now.lives, now.owned) != (view.lives, view.target):
-                raise NotYet("the group has changed its mind about what this member holds")
+            self.held = HeldPartitions(view.incarnation, dict.fromkeys(place for place in owned if place in self.held.places))
+            now: View = yield AdoptAssignment(view.incarnation, view.target)
+            if (now.incarnation, now.owned) != (view.incarnation, view.target):
+                raise NotReady("the group has changed its mind about what this member holds")
         return owned
 
-    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> Asking[None]:
+    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
         """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
         new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
         if not new:
             return
         try:
-            yield Commit(new, self.held.life, self._questions.metadata)
+            yield CommitOffsets(new, self.held.incarnation, self._questions.metadata)
         except Refused as refused:
             gone = (yield from self._deleted(new)) if refused.code in TOPIC_GONE else ()
             if not gone:
                 raise
             yield from self._lose_topics(new, gone)
-            self.held = Held(self.held.life, dict.fromkeys(place for place in self.held.places if place not in gone))
+            self.held = HeldPartitions(
+                self.held.incarnation, dict.fromkeys(place for place in self.held.places if place not in gone)
+            )
             yield from self._commit({place: offset for place, offset in new.items() if place not in gone})
         self._stored.update(new)
 
-    def _refuse_deleted(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> Asking[None]:
+    def _refuse_deleted(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> QueryGenerator[None]:
         """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
         mine = dict.fromkeys(owned)
         gone = yield from self._deleted(place for place in previous.ranges if place not in mine)
         if gone:
             yield from self._lose_topics(previous.resting(), gone)
 
-    def _deleted(self, places: Iterable[TopicIdPartition]) -> Asking[tuple[TopicIdPartition, ...]]:
+    def _deleted(self, places: Iterable[TopicIdPartition]) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
         """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
         suspects = tuple(places)
         if not suspects:
             return ()
-        topics: Topics = yield Existing(tuple(dict.fromkeys(place.topic for place in suspects)))
+        topics: Topics = yield ExistingTopics(tuple(dict.fromkeys(place.topic for place in suspects)))
         return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
 
-    def _lose_topics(self, read: Mapping[TopicIdPartition, int], gone: tuple[TopicIdPartition, ...]) -> Asking[None]:
-        topics = ", ".join(dict.fromkeys(f"{place.topic} (id {id_text(place.topic_id)})" for place in gone))
+    def _lose_topics(self, read: Mapping[TopicIdPartition, int], gone: tuple[TopicIdPartition, ...]) -> QueryGenerator[None]:
+        topics = ", ".join(dict.fromkeys(f"{place.topic} (id {topic_id_text(place.topic_id)})" for place in gone))
         unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
         yield from self._lose(f"topic {topics} was deleted or created again: not read were {unread}")
 
-    def _refuse_gaps(self, following: Plan) -> Asking[None]:
+    def _refuse_gaps(self, following: BatchPlan) -> QueryGenerator[None]:
         """Gaps are data loss. Those of a topic that was made again are the topic's: offsets are asked for by its name."""
         if following.gaps:
             gone = yield from self._deleted(gap.place for gap in following.gaps)
             if gone:
                 yield from self._lose_topics({gap.place: gap.expected for gap in following.gaps}, gone)
-                raise NotYet(f"the group has not heard yet that topic {gone[0].topic} was deleted")
+                raise NotReady(f"the group has not heard yet that topic {gone[0].topic} was deleted")
             yield from self._lose("; ".join(map(str, following.gaps)))
 
-    def _lose(self, what: str) -> Asking[None]:
+    def _lose(self, what: str) -> QueryGenerator[None]:
         """DataLoss, or one line in the log where the options allow it."""
         if self._fail_on_data_loss:
             raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
         yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
 
 
-def is_silent(seen: Seen, session_ms: int) -> bool:
+def is_silent(seen: MembershipSnapshot, session_ms: int) -> bool:
     """Whether the coordinator may have given this member up: it has accepted no heartbeat for as long as a session lasts."""
     accepted_ms = seen.view.last_accepted_ms
     return accepted_ms is None or seen.now_ms - accepted_ms > session_ms

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.member.batch.offsets import Stored
+from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.span import Span
 from apportion.topics import TopicIdPartition
 
@@ -24,7 +24,7 @@ class AnotherSink(RuntimeError):
     """The group belongs to another sink. The text names both, and says what to do."""
 
 
-class Announcement(NamedTuple):
+class WriterReport(NamedTuple):
     """What the writers of a query say to its source.
 
     sinks: the names of what they write to. adopt: the user says that the group is this query's from now on.
@@ -37,7 +37,7 @@ class Announcement(NamedTuple):
     back: Mapping[TopicIdPartition, int] = {}
 
 
-SILENCE = Announcement()
+NO_REPORT = WriterReport()
 """No writer has said anything."""
 
 
@@ -56,16 +56,16 @@ def sinks_of(metadata: str) -> Sinks | None:
     return tuple(sinks) if isinstance(sinks, list) and all(isinstance(name, str) for name in sinks) else None
 
 
-NOBODY_READ = json.dumps({"sinks": []}, separators=(",", ":"))
+UNREAD_METADATA = json.dumps({"sinks": []}, separators=(",", ":"))
 """The metadata of an offset that a query claimed and gave up again before it read anything: any sink may have it."""
 
 
-def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, Stored]) -> None:
+def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
     """Raise AnotherSink if an offset bears the name of another sink than `mine`.
 
     stored: of every partition that the group may read.
     """
-    for place, sinks in claims(stored).items():
+    for place, sinks in claimed_sinks(stored).items():
         if sinks != mine:
             raise AnotherSink(_belongs(place, sinks, mine))
 
@@ -74,38 +74,38 @@ def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int])
     """Raise AnotherSink if there are such offsets: nothing says that the records below them are in `mine`."""
     for place, offset in sorted(skipped.items()):
         raise AnotherSink(
-            f"it has committed offsets ({place}: {offset}) that did not come from {said(mine)}: the records below them "
+            f"it has committed offsets ({place}: {offset}) that did not come from {sink_names(mine)}: the records below them "
             f"would never be there. Give this query a group of its own (kafka.group.id); or, if it is to begin at these "
             f"offsets, stop all members of the group and start again, with the same checkpoint and delta.Writer(..., adopt=True)"
         )
 
 
-def claims(stored: Mapping[TopicIdPartition, Stored]) -> dict[TopicIdPartition, Sinks]:
+def claimed_sinks(stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> dict[TopicIdPartition, Sinks]:
     """Return the sinks whose names the offsets bear, by partition in order."""
     return {place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))}
 
 
-def nameless(stored: Mapping[TopicIdPartition, Stored]) -> dict[TopicIdPartition, int]:
+def unclaimed_offsets(stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> dict[TopicIdPartition, int]:
     """Return the offsets of which nothing says which sink they came from, by partition in order."""
     named = ((place, one.offset) for place, one in sorted(stored.items()) if sinks_of(one.metadata) is None)
     return {place: offset for place, offset in named if offset is not None}
 
 
-def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, Stored]) -> None:
+def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
     """Raise AnotherSink where a consumer, whose records go nobody knows where, is in a group that belongs to a sink."""
-    for place, sinks in claims(stored).items():
+    for place, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
-            f"group {group_id}: it belongs to the sink {said(sinks)}, as the committed offset of {place} says: what this consumer "
-            f"read and committed would never be there. Give the consumer a group of its own (group_id)"
+            f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the committed offset of {place} says: "
+            f"what this consumer read and committed would never be there. Give the consumer a group of its own (group_id)"
         )
 
 
-def said(sinks: Sinks) -> str:
+def sink_names(sinks: Sinks) -> str:
     """Return the sinks as a message names them."""
     return " and ".join(sinks) or "a sink without a name (no writer of apportion has said which table it writes to)"
 
 
-def gone_back(previous: Span, back: Mapping[TopicIdPartition, int]) -> Span:
+def rewound(previous: Span, back: Mapping[TopicIdPartition, int]) -> Span:
     """Return `previous` as if it had ended at the offsets in `back`, where it has those partitions."""
     moved = {place: (offset, offset) for place, offset in back.items() if place in previous.ranges}
     return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
@@ -119,12 +119,13 @@ def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
         else ""
     )
     return (
-        f"it belongs to the sink {said(sinks)}, as the committed offset of {place} says, and this query writes to {said(mine)}: "
+        f"it belongs to the sink {sink_names(sinks)}, as the committed offset of {place} says, "
+        f"and this query writes to {sink_names(mine)}: "
         f"each of the two would get a part of the records. Give this query a group of its own (kafka.group.id){moved}"
     )
 
 
-def left_out(batch: Span, told: Announcement) -> Sinks:
+def sinks_without_report(batch: Span, told: WriterReport) -> Sinks:
     """Return those of the batch's sinks that were not given it, where it has offsets to read and several sinks.
 
     A single writer has nothing to say of a batch of its own.
@@ -135,15 +136,16 @@ def left_out(batch: Span, told: Announcement) -> Sinks:
     return tuple(sink for sink in sinks if sink not in told.sinks)
 
 
-def refuse_silent_writers(awaited: Sinks, told: Announcement) -> None:
+def refuse_silent_writers(awaited: Sinks, told: WriterReport) -> None:
     """Raise AnotherSink where a sink that has to answer a question has not."""
     missing = tuple(sink for sink in awaited if sink not in told.sinks)
     if missing:
         raise AnotherSink(
-            f"this query writes to {said(awaited)}, and a batch was not given to {said(missing)}: call every writer for every "
-            f"batch, empty ones too (none behind `if frame.isEmpty(): return`), and start again, with the same checkpoint: the "
-            f"group's offsets have not moved over what is missing, and it is written then. Or, if the query is to write to fewer "
-            f"tables, start it with delta.Writer(..., adopt=True)"
+            f"this query writes to {sink_names(awaited)}, and a batch was not given to {sink_names(missing)}: "
+            f"call every writer for every batch, empty ones too (none behind `if frame.isEmpty(): return`), "
+            f"and start again, with the same checkpoint: the group's offsets have not moved "
+            f"over what is missing, and it is written then. Or, if the query is to write to fewer tables, "
+            f"start it with delta.Writer(..., adopt=True)"
         )
 
 

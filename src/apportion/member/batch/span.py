@@ -41,7 +41,7 @@ class LostOffsets(ValueError):
 class Span(NamedTuple):
     """The offsets `[start, to)` of every owned partition, in the order of their places.
 
-    id: the checkpoint that this span belongs to; "" only in `NOTHING`, before the first plan.
+    id: the checkpoint that this span belongs to; "" only in `EMPTY_SPAN`, before the first plan.
     sinks: the names of what its query writes to, () if they cannot be known; None in spans of before and where it `asks`.
     asks: 0, or the number of a question: such a span reads nothing and is there so that the query's writers say which sinks they
     are. nameless: of a question, the partitions of which the group has an offset that bears no sink's name. Where these offsets
@@ -68,7 +68,7 @@ class Span(NamedTuple):
         """The offset as Spark keeps it, keys in canonical order. One topic name stands for one topic id."""
         topics: dict[str, dict[str, Any]] = {}
         for place in sorted(self.ranges, key=lambda place: (place.topic, str(place.partition))):
-            entry = topics.setdefault(place.topic, {"id": id_text(place.topic_id), "span": {}})
+            entry = topics.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "span": {}})
             entry["span"][str(place.partition)] = list(self.ranges[place])
         if self.sinks is None and not self.asks:
             return {"id": self.id, "topics": topics, "v": FORMAT}
@@ -77,7 +77,7 @@ class Span(NamedTuple):
             return named
         nameless: dict[str, dict[str, Any]] = {}
         for place in sorted(self.nameless):
-            nameless.setdefault(place.topic, {"id": id_text(place.topic_id), "partitions": []})["partitions"].append(
+            nameless.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "partitions": []})["partitions"].append(
                 place.partition
             )
         return {**({"asks": self.asks} if self.asks else {}), "id": self.id, "nameless": nameless, **named}
@@ -87,32 +87,32 @@ class Span(NamedTuple):
         return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
 
 
-NOTHING = Span("", {})
+EMPTY_SPAN = Span("", {})
 """Where every query starts: owns nothing, has read nothing."""
 
 
-def span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> Span:
+def sorted_span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> Span:
     """The span of these ranges, in the order of their places."""
     return Span(id, {place: ranges[place] for place in sorted(ranges)})
 
 
-def id_text(topic_id: TopicId) -> str:
+def topic_id_text(topic_id: TopicId) -> str:
     """A topic id as Kafka's tools print it: 22 characters of base64."""
     return urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
-def id_bytes(text: str) -> TopicId:
+def topic_id_bytes(text: str) -> TopicId:
     """The 16 bytes of a topic id; SpanError if `text` is not one."""
     try:
         raw = urlsafe_b64decode(text + "==")
     except ValueError:
         raw = b""
-    if len(raw) != 16 or id_text(raw) != text:
+    if len(raw) != 16 or topic_id_text(raw) != text:
         raise SpanError(f"{text!r} is not a topic id (22 characters of base64)")
     return raw
 
 
-def parse(offset: Any) -> Span:
+def parse_span(offset: Any) -> Span:
     """The span that `offset` says, a dict or its JSON text; SpanError says what is wrong and where."""
     if isinstance(offset, str | bytes):
         try:
@@ -136,7 +136,7 @@ def parse(offset: Any) -> Span:
         topic_id = _entry_id(topic, entry, "span")
         for number, bounds in _mapping(entry["span"], f"the span of topic {topic!r}").items():
             ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
-    found = span(offset["id"], ranges)
+    found = sorted_span(offset["id"], ranges)
     if is_question:
         return found._replace(asks=_number(offset["asks"]), nameless=_nameless(offset["nameless"]))
     if is_doubted:
@@ -148,7 +148,7 @@ def _entry_id(topic: str, entry: Any, what: str) -> TopicId:
     _keys(entry, f"topic {topic!r}", ("id", what))
     if not isinstance(entry["id"], str):
         raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")
-    return id_bytes(entry["id"])
+    return topic_id_bytes(entry["id"])
 
 
 def _sinks(value: Any) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def _bounds(topic: str, number: str, bounds: Any) -> tuple[int, int]:
     return bounds[0], bounds[1]
 
 
-class Admission(NamedTuple):
+class RangeAdmission(NamedTuple):
     """What a sink may write of one partition's range: the rows at and above `lower` and below `to`.
 
     fence: what the sink's fence must say in the same transaction; None where it stays as it is.
@@ -220,7 +220,7 @@ def admit_range(
     *,
     is_nameless: bool = False,
     fail_on_data_loss: bool = True,
-) -> Admission:
+) -> RangeAdmission:
     """Each offset is admitted once, whoever comes first and however often: rows below the fence are already in the sink.
 
     fence: the sink's next offset for this partition; None if it has none yet: then everything is admitted, but for a range that
@@ -233,15 +233,15 @@ def admit_range(
     if fence is None:
         if is_nameless and fail_on_data_loss:
             raise LostOffsets(place, None, start)
-        return Admission(start, to, to)
+        return RangeAdmission(start, to, to)
     if start > fence and fail_on_data_loss:
         raise LostOffsets(place, fence, start)
-    return Admission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
+    return RangeAdmission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
 
 
 def admit(
     batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
-) -> dict[TopicIdPartition, Admission]:
+) -> dict[TopicIdPartition, RangeAdmission]:
     """`admit_range` for every partition of the batch. A sink keeps a row when its offset is at or above its `lower`."""
     return {
         place: admit_range(
@@ -251,7 +251,9 @@ def admit(
     }
 
 
-def advance(fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, Admission]) -> dict[TopicIdPartition, int]:
+def advance(
+    fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, RangeAdmission]
+) -> dict[TopicIdPartition, int]:
     """The fences after the transaction that wrote what was admitted."""
     moved = {place: admission.fence for place, admission in admitted.items() if admission.fence is not None}
     return {**fences, **moved}

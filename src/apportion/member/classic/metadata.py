@@ -1,23 +1,23 @@
 """What a classic member knows of topics: the classic protocol speaks of names, all else of ids.
 
-An `Atlas` is only ever told; it asks nobody and forgets no name of an id, for what is held must be told of by name.
+An `TopicMetadataCache` is only ever told; it asks nobody and forgets no name of an id, for what is held must be told of by name.
 """
 
 from collections.abc import Iterable
 
 from apportion.member.assignors.interface import TopicParts, TopicShape, by_topic
-from apportion.member.membership import Assignment, SeenTopic, assignment
+from apportion.member.membership import Assignment, TopicDescription, assignment
 from apportion.topics import IdPartition, TopicId
 
 
-class Atlas:
+class TopicMetadataCache:
     """Names, ids and shapes of topics, as last heard."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, SeenTopic] = {}
+        self._seen: dict[str, TopicDescription] = {}
         self._names: dict[TopicId, str] = {}
 
-    def learn(self, asked: Iterable[str], seen: Iterable[SeenTopic]) -> None:
+    def replace_topics(self, asked: Iterable[str], seen: Iterable[TopicDescription]) -> None:
         """Of the topics that were asked for, exactly those that were seen exist."""
         for name in asked:
             self._seen.pop(name, None)
@@ -25,37 +25,37 @@ class Atlas:
             self._seen[topic.name] = topic
             self._names[topic.id] = topic.name
 
-    def name(self, partition: IdPartition) -> str:
+    def topic_name(self, partition: IdPartition) -> str:
         """The name of the topic of a partition that came from here."""
         return self._names[partition.topic_id]
 
-    def has_namesake(self, partition: IdPartition) -> bool:
+    def was_recreated(self, partition: IdPartition) -> bool:
         """Whether its topic's name is another topic's now."""
-        seen = self._seen.get(self.name(partition))
+        seen = self._seen.get(self.topic_name(partition))
         return seen is not None and seen.id != partition.topic_id
 
-    def held(self, parts: Iterable[TopicParts]) -> Assignment:
+    def to_assignment(self, parts: Iterable[TopicParts]) -> Assignment:
         """These partitions by the ids that their topics have now, without those that do not exist."""
         flat = ((topic, number) for topic, numbers in parts for number in numbers)
         return assignment(IdPartition(self._seen[topic].id, number) for topic, number in flat if self._has(topic, number))
 
-    def known(self) -> dict[str, TopicId]:
+    def topic_ids(self) -> dict[str, TopicId]:
         """The ids that all topics had when they were last seen."""
         return {name: seen.id for name, seen in self._seen.items()}
 
-    def ids(self, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
+    def topic_ids_of(self, parts: Iterable[TopicParts]) -> dict[str, TopicId]:
         """The ids that the topics of these parts have now, of those that exist."""
         return {topic: seen.id for topic, _ in parts if (seen := self._seen.get(topic)) is not None}
 
-    def lacks(self, parts: Iterable[TopicParts]) -> bool:
+    def is_missing_any(self, parts: Iterable[TopicParts]) -> bool:
         """Whether some of these do not exist, or not yet where the cluster was asked."""
         return any(not self._has(topic, number) for topic, numbers in parts for number in numbers)
 
-    def parts(self, held: Assignment) -> tuple[TopicParts, ...]:
+    def to_topic_parts(self, held: Assignment) -> tuple[TopicParts, ...]:
         """These partitions by name, in order; a topic and its namesake that was made later are one."""
-        return by_topic((self.name(partition), partition.partition) for partition in held)
+        return by_topic((self.topic_name(partition), partition.partition) for partition in held)
 
-    def cluster(self, names: Iterable[str]) -> dict[str, TopicShape]:
+    def topic_shapes(self, names: Iterable[str]) -> dict[str, TopicShape]:
         """Those of the named topics that exist, as an assignor wants to see them."""
         return {name: TopicShape(topic.partitions, topic.racks) for name in names if (topic := self._seen.get(name)) is not None}
 

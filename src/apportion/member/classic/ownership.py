@@ -7,11 +7,11 @@ what was claimed and is not held any more must be said, or it would be kept from
 from collections.abc import Callable
 
 from apportion.member.consumer.machine import acknowledged
-from apportion.member.membership import Assignment, Offer, State, minus
+from apportion.member.membership import Assignment, MembershipState, Offer, minus
 from apportion.topics import IdPartition
 
 
-class Holding:
+class OwnedPartitions:
     """target: what it is to hold, None before the first share. owned: what it uses. claimed: what the last JoinGroup said."""
 
     def __init__(self) -> None:
@@ -25,23 +25,23 @@ class Holding:
         return self.claimed
 
     @property
-    def claims_too_much(self) -> bool:
+    def has_freed_partitions(self) -> bool:
         """Whether others wait for something that is free."""
         return bool(minus(self.claimed, acknowledged(self.owned, self.target)))
 
     @property
-    def state(self) -> State:
+    def state(self) -> MembershipState:
         """STABLE if the owner has adopted what it is to hold."""
-        return State.STABLE if self.owned == self.target else State.RECONCILING
+        return MembershipState.STABLE if self.owned == self.target else MembershipState.RECONCILING
 
-    def aim(self, life: int, target: Assignment) -> list[Offer]:
+    def set_target(self, incarnation: int, target: Assignment) -> list[Offer]:
         """The owner is to hold `target`; the offer that tells it, if that is news."""
         before, self.target = self.target, target
-        return [] if target == before else [Offer(life, target, minus(self.owned, target), minus(target, self.owned))]
+        return [] if target == before else [Offer(incarnation, target, minus(self.owned, target), minus(target, self.owned))]
 
-    def keep(self, life: int, may_keep: Callable[[IdPartition], bool]) -> list[Offer]:
+    def restrict_target(self, incarnation: int, may_keep: Callable[[IdPartition], bool]) -> list[Offer]:
         """The owner is to hold no more than it may keep; the offer that tells it, if that is news."""
-        return self.aim(life, tuple(partition for partition in self.target or () if may_keep(partition)))
+        return self.set_target(incarnation, tuple(partition for partition in self.target or () if may_keep(partition)))
 
     def adopt(self, adopted: Assignment) -> bool:
         """The owner uses this. False, and nothing changes, if it was not offered, or taken back since: another may have got it."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import Assignor, Given, Subscription, TopicParts, TopicShape
-from apportion.member.assignors.serde import subscription_blob
+from apportion.member.assignors.serde import encode_subscription
 from apportion.member.assignors.strategy import strategy
-from apportion.member.classic.leader import Heard, asked
+from apportion.member.classic.leader import GroupSubscription, call_assignor
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -14,7 +14,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
-MORE_THAN_A_REBALANCE_MS = 5_000
+JOIN_TIMEOUT_LAPSE_MS = 5_000
 REASON_CHARS = 255  # of the reason for joining (KIP-800)
 
 
@@ -27,7 +27,7 @@ class ClassicSettings:
     poll_limit_ms: how long the owner may be silent before the member leaves on its own; None: for ever.
     metadata_interval_ms: how often it looks whether its topics have changed.
     wait_limit_ms: how long it asks again where only time can help: a coordinator that failed.
-    lets_go_first: it joins again only once its owner uses nothing that was taken from it, whoever else waits for the group.
+    revokes_before_rejoin: it joins again only once its owner uses nothing that was taken from it, whoever else waits for the group.
     """
 
     group_id: str
@@ -43,12 +43,12 @@ class ClassicSettings:
     backoff_ms: int = 100
     backoff_limit_ms: int = 1_000
     wait_limit_ms: int = 120_000
-    lets_go_first: bool = False
+    revokes_before_rejoin: bool = False
 
     @property
-    def parked_ms(self) -> int:
+    def join_timeout_ms(self) -> int:
         """How long an answer may take that waits for all members: as long as the slowest may, and a little."""
-        return max(self.request_timeout_ms, self.rebalance_timeout_ms + MORE_THAN_A_REBALANCE_MS)
+        return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
 
     def assignor_or_none(self, name: str) -> Assignor | None:
         """The member's assignor of that name."""
@@ -68,12 +68,12 @@ class Generation:
     number: int = NO_GENERATION
     protocol: str = ""
     topics: tuple[str, ...] = ()
-    heard: Heard | None = None
-    plan: tuple[SyncGroupRequestAssignment, ...] | None = ()
-    given: Given | None = None
-    settled: bool = False
-    shapes: dict[str, TopicShape] | None = None
-    withholds: bool = False
+    group_subscription: GroupSubscription | None = None
+    assignments: tuple[SyncGroupRequestAssignment, ...] | None = ()
+    assigned: Given | None = None
+    is_settled: bool = False
+    topic_shapes: dict[str, TopicShape] | None = None
+    has_pending_revocation: bool = False
 
 
 def join_request(
@@ -95,7 +95,7 @@ def join_request(
         protocol_type=PROTOCOL_TYPE,
         protocols=tuple(
             JoinGroupRequestProtocol(
-                name=assignor.name, metadata=subscription_blob(replace(said, user_data=told(assignor, topics)))
+                name=assignor.name, metadata=encode_subscription(replace(said, user_data=user_data_of(assignor, topics)))
             )
             for assignor in mine.assignors
         ),
@@ -103,15 +103,15 @@ def join_request(
     )
 
 
-def told(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
+def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
     """The assignor's user data. Refused if it fails, or gives what is no bytes."""
-    data = asked(assignor, lambda: assignor.user_data(topics))
+    data = call_assignor(assignor, lambda: assignor.user_data(topics))
     if data is not None and not isinstance(data, bytes):
         raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes")
     return data
 
 
-def why_refused(mine: ClassicSettings, code: Code) -> str:
+def failure_text(mine: ClassicSettings, code: Code) -> str:
     """What ended the membership, and where it can be mended."""
     if code is Code.INVALID_SESSION_TIMEOUT:
         limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
@@ -123,7 +123,7 @@ def why_refused(mine: ClassicSettings, code: Code) -> str:
 
 def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) -> SyncGroupRequest:
     """What is mine? From a leader with a plan also: this is for the others."""
-    assert generation.plan is not None
+    assert generation.assignments is not None
     return SyncGroupRequest(
         group_id=mine.group_id,
         generation_id=generation.number,
@@ -131,7 +131,7 @@ def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) 
         group_instance_id=mine.instance_id,
         protocol_type=PROTOCOL_TYPE,
         protocol_name=generation.protocol,
-        assignments=generation.plan,
+        assignments=generation.assignments,
     )
 
 

@@ -80,15 +80,15 @@ class TaskShare:
 class StreamsAssignor:
     """One consumer's assignor; see the module.
 
-    wall_ms: the time of the step under way. offset_sums: what its process has, as told in the life `told_in` of the member.
+    wall_ms: the time of the step under way. offset_sums: what its process has, as told in the incarnation `told_in` of the member.
     """
 
     name = NAME
 
-    def __init__(self, settings: StreamsSettings, life: Callable[[], int] = lambda: 0) -> None:
-        """life: says in which of its lives the member is."""
+    def __init__(self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0) -> None:
+        """incarnation: says in which of its lives the member is."""
         self.settings = settings
-        self._life = life
+        self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
             (Rebalance.EAGER,) if is_eager(settings.release, settings.upgrade_from) else (Rebalance.COOPERATIVE, Rebalance.EAGER)
         )
@@ -134,12 +134,12 @@ class StreamsAssignor:
         )
 
     def _sums(self) -> Mapping[TaskId, int]:
-        """What the process has of tasks; of what ran in an earlier life of the member it has nothing that is known.
+        """What the process has of tasks; of what ran in an earlier incarnation of the member it has nothing that is known.
 
         Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
         """
         may_say = self.settings.release.metadata >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
-        if may_say and self.told_in == self._life():
+        if may_say and self.told_in == self._incarnation():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
 

@@ -1,8 +1,8 @@
 """The member of a Kafka Streams group, as a Machine: a classic member whose assignor is "stream", and whose share are tasks.
 
 It has the classic member's events, actions and `View`, so whoever drives that one drives this one; in addition it is told what its
-process has of each task (`Progress`) and says which tasks it was given (`tasks`). The owner still adopts partitions: a task is the
-owner's from the moment at which it has adopted all of its partitions, and until it has let go of one of them.
+process has of each task (`TaskOffsetSums`) and says which tasks it was given (`tasks`). The owner still adopts partitions:
+a task is the owner's from the moment at which it has adopted all of its partitions, until it has let go of one of them.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from apportion.machine import Instant, Note
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import View
-from apportion.member.membership import Action, Event, Failed, JoinAgain, Left, Lost, Progress, ShutDown
+from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin, ShutDownApplication, TaskOffsetSums
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.metadata.model import AssignorError
 
@@ -24,8 +24,8 @@ class StreamsMember:
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
         """classic: all but its assignors, which are this member's own."""
-        self._assignor = StreamsAssignor(settings, lambda: self._member.view().lives)
-        self._member = ClassicMember(replace(classic, assignors=(self._assignor,), lets_go_first=True))
+        self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
+        self._member = ClassicMember(replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True))
         self.settings = self._member.settings
 
     def view(self) -> View:
@@ -49,15 +49,15 @@ class StreamsMember:
         """The actions that `event` causes, in order."""
         assignor = self._assignor
         match event:
-            case Progress(offset_sums, life):
-                assignor.offset_sums, assignor.told_in = offset_sums, life
+            case TaskOffsetSums(offset_sums, incarnation):
+                assignor.offset_sums, assignor.told_in = offset_sums, incarnation
                 return []
-            case ShutDown() if assignor.used < SHUTDOWN_SINCE:
+            case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
                 why = f"the group speaks metadata version {assignor.used}, in which nobody can ask all instances to shut down"
                 return [Note("error", f"{why}; version {SHUTDOWN_SINCE} can")]
-            case ShutDown():
+            case ShutDownApplication():
                 assignor.error = AssignorError.SHUTDOWN_REQUESTED
-                event = JoinAgain("this instance asks all to shut down")
+                event = Rejoin("this instance asks all to shut down")
         assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
         actions = self._member.step(event, now)
         if any(isinstance(action, Lost | Left) for action in actions):

@@ -10,15 +10,15 @@ from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.migration import downgrade as downgrading
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
-from apportion.member.assignors.serde import given_blob, subscription_blob
+from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic import generation as standing
 from apportion.member.classic import requests
-from apportion.member.classic.leader import Plan
+from apportion.member.classic.leader import EncodedAssignments
 from apportion.member.classic.requests import NO_GENERATION
 from apportion.node import coordinators
 from apportion.sim.actors import protocols
-from apportion.sim.checks.stickiness import moved_without_need
-from apportion.sim.kernel.scenario import CLASSIC, MIXED, drawn
+from apportion.sim.checks.stickiness import needless_moves
+from apportion.sim.kernel.scenario import CLASSIC, MIXED, draw_scenario
 from apportion.sim.play import play
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
@@ -36,7 +36,9 @@ def counts_backwards(self):
 
 
 def plan(members, given):
-    return Plan(tuple(SyncGroupRequestAssignment(member_id=member, assignment=given_blob(given)) for member in members), False)
+    return EncodedAssignments(
+        tuple(SyncGroupRequestAssignment(member_id=member, assignment=encode_assignment(given)) for member in members), False
+    )
 
 
 def gives_everything_to_all(assignor, cluster, members, *, checks):
@@ -88,19 +90,19 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a leader gives everything to all": (
         CLASSIC,
-        (standing, "share_out", gives_everything_to_all),
+        (standing, "assign_partitions", gives_everything_to_all),
         "one-holder",
         rf"group \w+, generation \d+: t\d-0 is given to {ID} and to {ID}\.",
     ),
     "a leader gives what nobody wants": (
         CLASSIC,
-        (standing, "share_out", gives_what_nobody_wants),
+        (standing, "assign_partitions", gives_what_nobody_wants),
         "subscribed-only",
         rf"{ID} wants t.* and has strange\.",
     ),
     "a leader gives nothing": (
         CLASSIC,
-        (standing, "share_out", gives_nothing),
+        (standing, "assign_partitions", gives_nothing),
         "converges",
         r"\d+ ms after the last fault t\d-0 is given to nobody in \w+\.",
     ),
@@ -118,7 +120,7 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
     ),
     "a subscription says nothing": (
         CLASSIC,
-        (requests, "subscription_blob", says_nothing),
+        (requests, "encode_subscription", says_nothing),
         "no-defect",
         rf"{ID} sent a subscription that cannot be read: .*",
     ),
@@ -129,11 +131,12 @@ SABOTAGE = {  # what is done -> protocol, what is replaced, by what, the law tha
 def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypatch):
     protocol, swap, law, sentence = SABOTAGE[what]
     kinds = ("switch-all",) if protocol == MIXED else ("crash",)
-    world = drawn(3, kinds=kinds, protocol=protocol, workers=3, statics=0, session_ms=4_000, duration_ms=30_000)
+    world = draw_scenario(3, kinds=kinds, protocol=protocol, workers=3, statics=0, session_ms=4_000, duration_ms=30_000)
     assert play(world).broken is None
     monkeypatch.setattr(*swap)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
 
 
@@ -149,37 +152,40 @@ def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, seed, law, se
     world = PLANTED[bug].world(seed)
     PLANTED[bug].plant(monkeypatch)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
 
 
 def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
-    monkeypatch.setattr(protocols, "STYLES", ((protocols.Dialect(CLASSIC, ("sticky",)),),))
-    world = drawn(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
+    monkeypatch.setattr(protocols, "COMPATIBLE_CHOICES", ((protocols.ProtocolChoice(CLASSIC, ("sticky",)),),))
+    world = draw_scenario(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
     assert play(world).broken is None
-    monkeypatch.setattr(builtin, "told_by_user_data", nothing_is_told)
+    monkeypatch.setattr(builtin, "claim_from_user_data", nothing_is_told)
     broken = play(world).broken
-    assert broken is not None and broken.law == "moves-with-cause", broken
+    assert broken is not None, broken
+    assert broken.law == "moves-with-cause", broken
     assert re.fullmatch(
         r"group readers, generation \d+: of \d+ partitions that members had, \d+ stay where \d+ could\.", broken.why
     )
 
 
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(monkeypatch):
-    world = drawn(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
+    world = draw_scenario(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
     assert play(world).broken is None
     stored = coordinators.stored_records
     monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:1])
     broken = play(world).broken
-    assert broken is not None and broken.law == "epochs-never-back", broken
+    assert broken is not None, broken
+    assert broken.law == "epochs-never-back", broken
     assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)
 
 
 def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
     """A member as the log knows it: what it was given, and what it told of its last share."""
     data = encode_sticky((ConsumerProtocolTopicPartition(topic="t", partitions=last),), at) if last else None
-    subscription = subscription_blob(Subscription(topics, data))
-    return MemberMetadata(member_id=name, subscription=subscription, assignment=given_blob(Given((TopicParts("t", given),))))
+    subscription = encode_subscription(Subscription(topics, data))
+    return MemberMetadata(member_id=name, subscription=subscription, assignment=encode_assignment(Given((TopicParts("t", given),))))
 
 
 @pytest.mark.parametrize(
@@ -199,6 +205,6 @@ def member(name, given, last=(), at=NO_GENERATION, topics=("t",)):
 )
 def test_what_could_have_stayed_is_counted(members, why):
     saved = GroupMetadataValue(protocol_type="consumer", generation=3, protocol="sticky", leader="a", members=tuple(members))
-    assert list(moved_without_need(saved)) == why
+    assert list(needless_moves(saved)) == why
     saved.protocol = "range"
-    assert list(moved_without_need(saved)) == []
+    assert list(needless_moves(saved)) == []

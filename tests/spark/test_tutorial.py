@@ -1,0 +1,9 @@
+"""The tutorial with two Spark applications, walked as its reader walks it: a minute, most of it Spark's start."""
+
+from tools.pages import ROOT
+
+from tests.house.tutorials import play
+
+
+def test_two_applications_share_a_topic_as_the_tutorial_says(tmp_path):
+    play(ROOT / "docs" / "tutorials" / "share-a-topic.md", tmp_path)
