@@ -91,9 +91,9 @@ class Node:
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
         flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
-        catalog = MetadataLog.open(disk)
+        metadata_log = MetadataLog.open(disk)
         partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
-        topic_service = TopicService(catalog, settings, flush_gate, partitions, delayed_fetches)
+        topic_service = TopicService(metadata_log, settings, flush_gate, partitions, delayed_fetches)
         deadlines = Deadlines()
         self._broker = BrokerContext(
             settings,
@@ -109,7 +109,7 @@ class Node:
         self._coordinators = Coordinators(self._broker, self._send_when_durable)
         self._rollback = Rollback(self._broker, self._coordinators, self._send)
         self._failures = StepFailures()
-        self._announced_topics = catalog.topics
+        self._announced_topics = metadata_log.topics
         self._is_announcing = False
         self._out: list[Any] = []
         self._units: deque[UnitOfWork] = deque()  # still to run: empty between steps, unless one failed
@@ -127,13 +127,9 @@ class Node:
         self._sweep()
         broker.partitions.recover(broker.topic_service.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
         for partition in broker.partitions:
-            if partition.log.cut_bytes:
-                self._out.append(
-                    Note(
-                        "warning",
-                        f"{partition.topic.name}-{partition.index} lost {partition.log.cut_bytes} bytes that were half written",
-                    )
-                )
+            if lost_bytes := partition.log.truncated_bytes:
+                name = f"{partition.topic.name}-{partition.index}"
+                self._out.append(Note("warning", f"{name} lost {lost_bytes} bytes that were half written"))
         broker.topic_service.finish_recovery(fresh)
         self._coordinators.load_all(now)
         self._arm_periodic(now)

@@ -67,7 +67,7 @@ class TopicService:
     """
 
     __slots__ = (
-        "_catalog",
+        "_metadata_log",
         "_deleted",
         "_durable_bytes",
         "_flushing_bytes",
@@ -84,13 +84,13 @@ class TopicService:
 
     def __init__(
         self,
-        catalog: MetadataLog,
+        metadata_log: MetadataLog,
         settings: BrokerSettings,
         flush_gate: FlushGate,
         partitions: Partitions,
         delayed_fetches: DelayedFetches,
     ) -> None:
-        self._catalog = catalog
+        self._metadata_log = metadata_log
         self._settings = settings
         self._journal = flush_gate
         self._partitions = partitions
@@ -106,22 +106,22 @@ class TopicService:
     @property
     def topics(self) -> Topics:
         """The topics there are now."""
-        return self._catalog.topics
+        return self._metadata_log.topics
 
     @property
     def cluster_id(self) -> str:
         """The id that this data directory was given when it was new."""
-        return self._catalog.cluster_id or ""
+        return self._metadata_log.cluster_id or ""
 
     @property
     def cut_bytes(self) -> int:
         """How much at the end of the catalog could not be read at the start."""
-        return self._catalog.cut_bytes
+        return self._metadata_log.truncated_bytes
 
     def finish_recovery(self, fresh: bytes) -> None:
         """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
-        if self._catalog.cluster_id is None:
-            self._catalog.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
+        if self._metadata_log.cluster_id is None:
+            self._metadata_log.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
         self.has_retention = any(self.rules(topic).has_retention for topic in self.topics)
         self._wrote()
 
@@ -129,7 +129,7 @@ class TopicService:
         """The topics are those that are on the disk; those that never came there are told and waited for no more."""
         before = self.topics
         self._deleted, self._flushing_deleted, self._last_ids = [], [], (0, 0)
-        self._catalog = self._catalog.cut_back(self._durable_bytes)
+        self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
         for topic in lost:
@@ -139,11 +139,11 @@ class TopicService:
 
     def savepoint(self) -> int:
         """Return where the catalog ends now, for `roll_back`."""
-        return self._catalog.size_bytes
+        return self._metadata_log.size_bytes
 
     def roll_back(self, savepoint: int) -> None:
         """Read the topics again from the first `savepoint` bytes of the catalog, and cut the rest away."""
-        self._catalog = self._catalog.cut_back(savepoint)
+        self._metadata_log = self._metadata_log.truncated(savepoint)
         self._deleted = [topic for topic in self._deleted if self.topics.with_id(topic.id) is None]
         self._rules = {topic_id: rules for topic_id, rules in self._rules.items() if self.topics.with_id(topic_id) is not None}
         self._last_ids = (0, 0)
@@ -170,7 +170,7 @@ class TopicService:
         """The topic exists, once `flush_seq` is durable."""
         self._journal.begin_write(self)
         self._partitions.make_directory(topic)
-        self._catalog.create(topic, {name: value for name, value in config.items() if value is not None})
+        self._metadata_log.create_topic(topic, {name: value for name, value in config.items() if value is not None})
         self.has_retention |= self.rules(topic).has_retention
         self._wrote()
 
@@ -206,7 +206,7 @@ class TopicService:
         if not self._settings.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
         self._journal.begin_write(self)
-        self._catalog.delete(topic.name)
+        self._metadata_log.delete_topic(topic.name)
         self._rules.pop(topic.id, None)
         self._deleted.append(topic)
         self._wake_fetches(topic)
@@ -218,7 +218,7 @@ class TopicService:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
         check_new_partitions(count - topic.partitions)
         self._journal.begin_write(self)
-        self._catalog.grow(topic.name, count)
+        self._metadata_log.add_partitions(topic.name, count)
         self._wrote()
 
     def allocate_producer_id(self) -> int:
@@ -226,7 +226,7 @@ class TopicService:
         following, end = self._last_ids
         if following == end:
             self._journal.begin_write(self)
-            block = self._catalog.claim_producer_ids(PRODUCER_ID_BLOCK)
+            block = self._metadata_log.claim_producer_ids(PRODUCER_ID_BLOCK)
             following, end = block.start, block.stop
             self._wrote()
         self._last_ids = (following + 1, end)
@@ -234,7 +234,7 @@ class TopicService:
 
     def config_entries(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
         """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
-        own = self._catalog.config_of(name) if given is None else given
+        own = self._metadata_log.config_of(name) if given is None else given
         settings = self._settings
         is_offsets = name == OFFSETS_TOPIC
         from_broker = {
@@ -273,8 +273,8 @@ class TopicService:
     def unsynced_paths(self) -> tuple[str, ...]:
         """The catalog's files that the next flush must make durable."""
         self._flushing_deleted, self._deleted = self._flushing_deleted + self._deleted, []
-        self._flushing_bytes = self._catalog.size_bytes
-        return (*self._catalog.unsynced_paths(), TOPICS)
+        self._flushing_bytes = self._metadata_log.size_bytes
+        return (*self._metadata_log.unsynced_paths(), TOPICS)
 
     def on_flushed(self) -> None:
         """Topics whose deletion is on the disk lose their logs."""
