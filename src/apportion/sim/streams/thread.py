@@ -24,8 +24,8 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.member import Application, has_new_target
-from apportion.sim.actors.requests import AwaitMember, NoAnswer, SendRequest, Sleep, fetch_topics, list_offsets
-from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS
+from apportion.sim.actors.requests import AwaitMember, NoAnswer, fetch_topics, list_offsets
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
@@ -68,12 +68,12 @@ class StreamThread(Application):
     """One thread of `instance`. active: the tasks that it runs; restoring: those of them whose stores it does not have yet."""
 
     group = "wordcount"
-    instance: Instance
+    instance: "Instance[StreamThread]"
     settings: Mapping[str, Any]
     on_newer_version: Callable[["StreamThread", str], None]
     restart_later: Callable[["StreamThread", int], None]
 
-    def attach(self, instance: Instance, on_change: Callable[["StreamThread"], None], **settings: Any) -> None:
+    def attach(self, instance: "Instance[StreamThread]", on_change: Callable[["StreamThread"], None], **settings: Any) -> None:
         """Make it a thread of `instance`. on_change: called when its tasks may have changed. settings: see StreamsSettings."""
         self.on_change = on_change
         self.instance = instance
@@ -93,6 +93,11 @@ class StreamThread(Application):
         """The tasks that its member was given last."""
         assert isinstance(self.member, StreamsMember)
         return self.member.tasks()
+
+    @property
+    def assigned_version(self) -> int:
+        """The metadata version of its newest assignment; -1 without one."""
+        return self.share.used
 
     @property
     def opened(self) -> Mapping[TaskId, None]:
