@@ -27,7 +27,7 @@ from tests.kafka.streams_assignors.task_oracle import TaskOracle
 PROCESSES, SUBTOPOLOGIES, PARTITIONS = 200, 10, 1_000
 TOPICS = tuple(f"t{number}" for number in range(SUBTOPOLOGIES))
 END, LAG = 1_000_000, 500
-POLICY = AssignmentConfigs(standbys=1)
+POLICY = AssignmentConfigs(num_standby_replicas=1)
 TARGET_MS = 150
 
 
@@ -93,7 +93,7 @@ def led(assignor: StreamsAssignor, cluster: Cluster, said: dict[str, Subscriptio
             if isinstance(question, CreateInternalTopics):
                 answer = {topic.name: topic.partitions for topic in question.topics}
             else:
-                answer = dict.fromkeys(question.places, END)
+                answer = dict.fromkeys(question.partitions, END)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
@@ -107,10 +107,12 @@ def told(number: int, given: Given) -> Subscription:
 
 
 def member_id(number: int) -> str:
+    """Return the id of a member."""
     return f"member-{number:03}"
 
 
 def process_id(number: int) -> bytes:
+    """Return the id of a process, 16 bytes."""
     return number.to_bytes(16, "big")
 
 
@@ -124,6 +126,7 @@ def java_milliseconds_or_none(question: tuple[Tasks, ClientStates, AssignmentCon
 
 
 def row(name: str, value: float, unit: str, target: float | None) -> dict[str, Any]:
+    """Return a row of the table, lower being better."""
     return {"name": name, "value": value, "unit": unit, "target": target, "better": "lower"}
 
 

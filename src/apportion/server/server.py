@@ -57,7 +57,7 @@ class Server:
         directory is free again then.
         """
         loop = asyncio.get_running_loop()
-        self._disk.claim()
+        self._disk.lock()
         with ExitStack() as undo:
             undo.callback(self._disk.close)
             host, port = host_and_port(self.settings.listeners)
@@ -201,7 +201,7 @@ class Server:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed, else asyncio's own."""
+    """Return uvloop's loop where it is installed, else asyncio's own."""
     try:
         import uvloop
     except ImportError:

@@ -18,8 +18,9 @@ class TaskOracle:
     def __init__(self, *options: str) -> None:
         jars = jars_of(HERE / "pom.xml").resolve()
         command = [java_program(), "-Xshare:auto", *options, "-cp", f"{jars}/*", str(HERE / "TaskOracle.java")]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, text=True, **pipes)
+        self._process = subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def __enter__(self) -> "TaskOracle":
         return self
@@ -37,21 +38,22 @@ class TaskOracle:
         """The same, asked so many times, and the milliseconds that each took."""
         tasks, crew, policy = question
         rows = zip(
-            *(each.tolist() for each in (tasks.subtopology, tasks.partition, tasks.stateful.astype(int), tasks.end)), strict=True
+            *(each.tolist() for each in (tasks.subtopology, tasks.partition, tasks.stateful.astype(int), tasks.end_offset_sum)),
+            strict=True,
         )
         self._ask("tasks", *(f"{sub}:{partition}:{stateful}:{end}" for sub, partition, stateful, end in rows))
-        for process, consumers in enumerate(crew.consumers.tolist()):
+        for process, consumers in enumerate(crew.consumer_counts.tolist()):
             mine = np.flatnonzero(crew.process == process)
-            had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.active[row])}" for row in mine)
+            had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.is_running[row])}" for row in mine)
             tags = ",".join(f"{key}={value}" for key, value in crew.tags[process].items()) or "-"
             self._ask("process", consumers, tags, *had)
         self._ask(
             "assign",
             name,
-            policy.standbys,
+            policy.num_standby_replicas,
             policy.acceptable_recovery_lag,
             policy.max_warmup_replicas,
-            ",".join(policy.tags) or "-",
+            ",".join(policy.rack_aware_tags) or "-",
             times,
         )
         active, standby, (probes,), spent = (self._heard() for _ in range(4))
@@ -64,7 +66,8 @@ class TaskOracle:
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
 
     def _heard(self) -> list[str]:
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         self._process.stdin.flush()
         line = self._process.stdout.readline().split()
         assert line, "Java ended"

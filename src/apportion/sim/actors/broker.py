@@ -4,8 +4,7 @@ This is the simulator's driver of a Node: it performs actions and posts events, 
 about reaches the disk at its beginning or at its end, as the dice say, for a crash in between may find either.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from apportion.coord.config import GroupSettings
 from apportion.machine import Arrived, Flush, Flushed, FlushFailed, Gone, Note, Reply, Tick, Ticket
@@ -16,6 +15,9 @@ from apportion.sim.kernel.clock import SimulatedProcess, Simulation, Timer
 from apportion.sim.kernel.network import DOWN, Link, RequestChannel, SimulatedConnection, answer_through_bytes
 from apportion.sim.kernel.observer import Observer
 from apportion.store.memory_disk import MemoryDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ADDRESS = Address("broker", 9092)
 MAX_FATAL_FLUSH_US = 1_500_000  # a disk that dies takes its time

@@ -212,7 +212,8 @@ class InvariantChecker:
             for consumer_group in (group for group in groups if isinstance(group, ConsumerGroup)):
                 self.consumer_groups.check_recovered(consumer_group, now_ms)
         self.consumer_groups.check_lost_groups(lambda group_id: self._group_or_none(group_id) is None)
-        assert self._broker is not None and self._broker.node is not None
+        assert self._broker is not None
+        assert self._broker.node is not None
         self.offsets.check_recovered(self._shards(), self._broker.node)
 
     # the broker's state
@@ -222,7 +223,8 @@ class InvariantChecker:
         return self._broker.mono_ms()
 
     def _topics(self) -> Topics:
-        assert self._broker is not None and self._broker.node is not None
+        assert self._broker is not None
+        assert self._broker.node is not None
         return self._broker.node.topics
 
     def _node_shards(self) -> Iterable[tuple[Any, Shard]]:

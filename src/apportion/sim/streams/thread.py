@@ -5,7 +5,7 @@ some of the state reads after it. It closes as Kafka Streams does: without a wor
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
@@ -29,7 +29,6 @@ from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.streams.instance import Instance
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
@@ -39,6 +38,9 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if TYPE_CHECKING:
+    from apportion.sim.streams.instance import Instance
 
 SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
 WORD_COUNT = topology_of(
@@ -227,9 +229,9 @@ class StreamThread(Application):
                 self.step_member(MetadataFetched(request_id, seen))
             else:
                 assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
-                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
-                ends = yield from list_offsets(self, places.values(), LATEST)
-                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in places.items()}))
+                partitions = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.partitions}
+                ends = yield from list_offsets(self, partitions.values(), LATEST)
+                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in partitions.items()}))
         except (Refused, NoAnswer) as problem:
             self.step_member(Unanswered(request_id, str(problem)))
 
@@ -337,7 +339,7 @@ class StreamThread(Application):
 
 def assignor_of(release: Release) -> str:
     """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
-    return "highavailability" if release.cooperative and release.metadata >= FIRST_WARMUP_VERSION else "sticky"
+    return "highavailability" if release.cooperative and release.newest_version >= FIRST_WARMUP_VERSION else "sticky"
 
 
 def task_of(place: TopicIdPartition) -> TaskId:
