@@ -89,7 +89,7 @@ class Application:
     def lose(self):
         """Every process of the application is killed at one instant."""
         self._expected_end = True
-        host.lose(self.process.pid)
+        host.kill_host(self.process.pid)
         self.process.wait(10)
 
     def stop(self):
