@@ -135,7 +135,8 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(what, monkeypat
     assert play(world).broken is None
     monkeypatch.setattr(*swap)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
 
 
@@ -151,7 +152,8 @@ def test_a_law_of_classic_groups_says_what_a_planted_bug_does(bug, seed, law, se
     world = PLANTED[bug].world(seed)
     PLANTED[bug].plant(monkeypatch)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
 
 
@@ -161,7 +163,8 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(monkeypatch):
     assert play(world).broken is None
     monkeypatch.setattr(builtin, "claim_from_user_data", nothing_is_told)
     broken = play(world).broken
-    assert broken is not None and broken.law == "moves-with-cause", broken
+    assert broken is not None, broken
+    assert broken.law == "moves-with-cause", broken
     assert re.fullmatch(
         r"group readers, generation \d+: of \d+ partitions that members had, \d+ stay where \d+ could\.", broken.why
     )
@@ -173,7 +176,8 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generatio
     stored = coordinators.stored_records
     monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:1])
     broken = play(world).broken
-    assert broken is not None and broken.law == "epochs-never-back", broken
+    assert broken is not None, broken
+    assert broken.law == "epochs-never-back", broken
     assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)
 
 

@@ -33,7 +33,8 @@ def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part():
 
 def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
     rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=3, bounces=1, leader="first"))
-    assert not rehearsed.held and rehearsed.broken is None
+    assert not rehearsed.held
+    assert rehearsed.broken is None
     first, *others = rehearsed.steps
     assert sorted(first.died) == sorted(step.instance for step in others)
     assert {why.split(", ", 1)[1] for why in first.died.values()} == {
@@ -43,7 +44,8 @@ def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
 
 def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run():
     rehearsed = rehearse(Rehearsal(from_="2.3", to="3.9", bounces=1))
-    assert rehearsed.broken is not None and rehearsed.broken.law == "one-active"
+    assert rehearsed.broken is not None
+    assert rehearsed.broken.law == "one-active"
 
 
 @pytest.mark.parametrize("leader", ["first", "middle", "last", 2])
@@ -123,7 +125,8 @@ def test_an_instance_that_is_closed_finds_all_its_state_again_and_one_that_dies_
     closed, dead = cluster.instances
     saved = dict(dead.disk)
     had = dict(closed.state)
-    assert had and saved != dead.state
+    assert had
+    assert saved != dead.state
     closed.close(closed.runs_as)
     for thread in dead.threads:
         thread.die(closes_connections=True)

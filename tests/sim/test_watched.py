@@ -83,7 +83,8 @@ def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
     assert play(world).broken is None
     monkeypatch.setattr(target, name, faulty)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
 
 
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(monkeypatch):
@@ -92,7 +93,8 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     stored = coordinators.stored_records
     monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:-2])
     broken = play(world).broken
-    assert broken is not None and (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
+    assert broken is not None, broken
+    assert (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
 
 
 def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(monkeypatch):
@@ -104,7 +106,9 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
         worker, "commit", lambda who, offsets, *facts: commit(who, {place: at or 1 for place, at in offsets.items()}, *facts)
     )
     broken = play(world).broken
-    assert broken is not None and broken.law == "one-sink" and "commit" in broken.why, broken
+    assert broken is not None, broken
+    assert broken.law == "one-sink", broken
+    assert "commit" in broken.why, broken
     assert broken.why.endswith("the group's sink ends at 0.")
 
 

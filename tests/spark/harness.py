@@ -137,7 +137,8 @@ class Stage:
             self.producer.produce(
                 self.topic, f"event {len(self.produced)} {number}".encode(), partition=where, on_delivery=delivered
             )
-        assert self.producer.flush(90) == 0 and not failed, failed
+        assert self.producer.flush(90) == 0, failed
+        assert not failed, failed
 
     def rows(self):
         """(partition, offset, value) of every row of the table, sorted."""

@@ -201,7 +201,7 @@ class Server:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed, else asyncio's own."""
+    """Return uvloop's loop where it is installed, else asyncio's own."""
     try:
         import uvloop
     except ImportError:

@@ -13,7 +13,8 @@ FaultIndexes = tuple[int, ...]
 
 class Shrunk(NamedTuple):
     """kept: indexes into the scenario's faults; without any one of them the law holds. outcome: of these alone.
-    plays: how many histories it took to find out."""
+    plays: how many histories it took to find out.
+    """
 
     kept: FaultIndexes
     outcome: Outcome

@@ -4,7 +4,6 @@ This is the simulator's driver of a Node: it performs actions and posts events, 
 about reaches the disk at its beginning or at its end, as the dice say, for a crash in between may find either.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from apportion.coord.config import GroupSettings
@@ -18,6 +17,8 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.store.memory_disk import MemoryDisk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from apportion.sim.checks.checker import InvariantChecker
 
 ADDRESS = Address("broker", 9092)

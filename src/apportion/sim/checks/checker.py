@@ -391,7 +391,8 @@ class InvariantChecker:
             self._removed.update(dict.fromkeys(self._members.pop(group_id)))  # nobody ever heard of it
             self._epochs.pop(group_id, None)
             self._assignment_epochs.pop(group_id, None)
-        assert self._broker is not None and self._broker.node is not None
+        assert self._broker is not None
+        assert self._broker.node is not None
         self.offsets.check_recovered(self._shards(), self._broker.node)
 
     def _mono_ms(self) -> int:
@@ -399,7 +400,8 @@ class InvariantChecker:
         return self._broker.mono_ms()
 
     def _topics(self) -> Topics:
-        assert self._broker is not None and self._broker.node is not None
+        assert self._broker is not None
+        assert self._broker.node is not None
         return self._broker.node.topics
 
     def _node_shards(self) -> Iterable[tuple[Any, Shard]]:

@@ -4,9 +4,9 @@ A second reader follows each log from where it stopped, so the whole log is read
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.node.coordinators import stored_records
 from apportion.node.partitions import Partition
@@ -14,6 +14,9 @@ from apportion.sim.checks.saved import compact, difference_or_none, read_during_
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import Topics
+
+if TYPE_CHECKING:
+    from apportion.coord.records import CoordinatorRecord
 
 Shards = Iterable[tuple[Partition, Shard]]
 

@@ -86,7 +86,8 @@ class ScenarioRefused(ValueError):
 
 class Fault(NamedTuple):
     """One fault. who: the number of the application or topic that it befalls. amount: milliseconds, or a count. twist: 32 random
-    bits for whatever else it has to choose."""
+    bits for whatever else it has to choose.
+    """
 
     at_ms: int
     kind: str
