@@ -3,17 +3,18 @@
 from collections.abc import Collection, Mapping
 from enum import Enum
 from itertools import pairwise
+from typing import Any
 
 from tools.drawing import Box, arrow, box, drawing, frame, text
 
 from apportion.coord.classic import state as classic_group
-from apportion.member.classic import machine as classic_member
+from apportion.member.classic import states as classic_member
 from apportion.member.consumer import machine as consumer_member
 from tests.laws import SOURCE, STOREYS
 
 Places = Mapping[str, tuple[float, float]]
 """A state as it is drawn -> column, row."""
-Table = Mapping[Enum, Collection[Enum]]
+Table = Mapping[Any, Collection[Enum]]
 """State -> the states that may follow."""
 GROUP_PLACES: Places = {
     "Empty": (0, 0),
