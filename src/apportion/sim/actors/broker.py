@@ -4,7 +4,7 @@ This is the simulator's driver of a Node: it performs actions and posts events, 
 about reaches the disk at its beginning or at its end, as the dice say, for a crash in between may find either.
 """
 
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from apportion.coord.config import GroupSettings
 from apportion.machine import Arrived, Flush, Flushed, FlushFailed, Gone, Note, Reply, Tick, Ticket

@@ -5,7 +5,7 @@ some of the state reads after it. It closes as Kafka Streams does: without a wor
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
