@@ -67,13 +67,13 @@ class TopicService:
     """
 
     __slots__ = (
-        "_metadata_log",
         "_deleted",
         "_durable_bytes",
         "_flushing_bytes",
         "_flushing_deleted",
         "_journal",
         "_last_ids",
+        "_metadata_log",
         "_partitions",
         "_rules",
         "_settings",
