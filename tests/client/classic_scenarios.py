@@ -294,13 +294,13 @@ def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_k
     settle([old], 4)
     new = members()
     settle([old, new], 2, 2)
-    place = new.places(new.status().owned)[0]
+    place = new.resolve_names(new.status().owned)[0]
     new.commit({place: 7})
     assert old.leave()
     settle([new], 4)
     back = members("cooperative-sticky")
     settle([new, back], 2, 2)
-    mine = back.places(back.status().owned)[0]
+    mine = back.resolve_names(back.status().owned)[0]
     back.commit({mine: 9})
     assert new.leave()
     settle([back], 4)

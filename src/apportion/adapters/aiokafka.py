@@ -36,7 +36,7 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     def __init__(self) -> None:
         super().__init__()
         self._given = Given()
-        self._heard = GroupSubscription({}, ())  # what the members of the present join said, whole
+        self._reset_lost_generation = GroupSubscription({}, ())  # what the members of the present join said, whole
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
@@ -53,13 +53,13 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
             for name, *instance, said in members
         )
-        self._heard = decode_group_subscription(rows)
-        for why in self._heard.unreadable:
+        self._reset_lost_generation = decode_group_subscription(rows)
+        for why in self._reset_lost_generation.unreadable:
             log.warning("a member gets nothing: %s", why)
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """What each member gets, by our assignor."""
-        given = self._ours.assign(to_cluster(cluster, self._heard.topics), self._heard.members)
+        given = self._ours.assign(to_cluster(cluster, self._reset_lost_generation.topics), self._reset_lost_generation.members)
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:

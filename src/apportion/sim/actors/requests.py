@@ -112,7 +112,7 @@ def stored(who: "Application", places: Iterable[TopicIdPartition], life: int) ->
 
     def read(answer: Any) -> tuple[Code, Any]:
         code, found = parse_fetch_response(answer, wanted)
-        return worst([code, *found.codes.values()]), found.stored
+        return worst([code, *found.codes.values()]), found.committed
 
     def said(membership: Membership, until_ms: int) -> Story:
         return insist(who, "OffsetFetch", Request(fetch_request(who.group, wanted, membership), FETCH), read, until_ms)

@@ -89,7 +89,7 @@ class Worker(Application):
             self.tell(Polled())
             previous = checkpoint.done
             try:
-                following = yield from self._told(self.batches.next(previous, self.limit))
+                following = yield from self._told(self.batches.plan_next(previous, self.limit))
             except (NotReady, Refused, NoAnswer):
                 yield Pause(AGAIN_MS)
                 continue
@@ -113,9 +113,9 @@ class Worker(Application):
 
     def _write(self, batch: Span, life: int) -> Story:
         """The batch is in the sink, and then done. One that asks is answered with the sink's name."""
-        if batch.asks:
+        if batch.question_number:
             yield Pause(1 + self.work_ms(20))
-            self.checkpoint.announced = WriterReport(self.sinks, holds=bool(self._sink.fences))
+            self.checkpoint.announced = WriterReport(self.sinks, has_records=bool(self._sink.fences))
             self.checkpoint.done = batch
             return
         self.takes(life, dict.fromkeys(batch.ranges))
@@ -134,7 +134,7 @@ class Worker(Application):
     def _check_continuity(self, previous: Span, following: Span) -> None:
         """A query never goes back behind the end of its own last batch."""
         for place, (start, _) in following.ranges.items():
-            stood = previous.to_or_none(place)
+            stood = previous.end_or_none(place)
             if stood is not None and start < stood:
                 raise LawBroken("spans-continue", f"{self.name} had read {place} up to {stood} and starts again at {start}.")
 
@@ -153,10 +153,10 @@ class Worker(Application):
             return end.value
 
     def _named(self, ask: rule.ResolveTopicNames) -> Story:
-        unknown = tuple(dict.fromkeys(each.topic_id for each in ask.held if self._known.with_id(each.topic_id) is None))
+        unknown = tuple(dict.fromkeys(each.topic_id for each in ask.partitions if self._known.with_id(each.topic_id) is None))
         if unknown:
             self._learn((yield from topics_of(self, unknown)))
-        named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.held)
+        named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.partitions)
         return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
     def _existing(self, names: tuple[str, ...]) -> Story:
