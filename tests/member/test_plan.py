@@ -33,7 +33,7 @@ def test_before_anything_is_owned_nothing_changes():
 def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_the_group_first():
     logs = {P0: (5, 20), P1: (0, 30), P2: (2, 40)}
     starting = StartingOffsets(default=LATEST, by_partition={("t", 1): EARLIEST, ("t", 2): 17})
-    assert plan_batch(EMPTY_SPAN, world(logs, starting=starting)) == BatchPlan(
+    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)) == BatchPlan(
         sorted_span("c", {P0: (20, 20), P1: (0, 30), P2: (17, 40)}), {P0: 20, P1: 0, P2: 17}, ()
     )
 
@@ -42,11 +42,13 @@ def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
     assert (EARLIEST, LATEST) == (-2, -1)
     starting = StartingOffsets(by_partition={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
-    assert plan_batch(EMPTY_SPAN, world(logs, starting=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
+    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
 
 
 def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning():
-    assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, newborn={P0})) == BatchPlan(sorted_span("c", {P0: (3, 9)}), {P0: 3}, ())
+    assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, new_partitions={P0})) == BatchPlan(
+        sorted_span("c", {P0: (3, 9)}), {P0: 3}, ()
+    )
 
 
 def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further():
@@ -60,7 +62,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
 
 def test_a_partition_of_another_topic_id_does_not_continue_the_old_one():
     again = TopicIdPartition("t", OTHER_ID, 0)
-    assert plan_batch(sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting=FROM_EARLIEST)) == BatchPlan(
+    assert plan_batch(sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting_offsets=FROM_EARLIEST)) == BatchPlan(
         sorted_span("c", {again: (0, 3)}), {again: 0}, ()
     )
 

@@ -51,10 +51,10 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     mine = batches()
     there.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(mine.await_share(1_001))
-    assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [ReadMembership()])
+        there.attempt(mine.require_full_assignment(1_001))
+    assert (there.attempt(mine.require_full_assignment(1_000)), there.asked) == (None, [ReadMembership()])
     there.stood = described(P0)
-    assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [ReadMembership(), DescribeAssignment()])
+    assert (there.attempt(mine.require_full_assignment(1_001)), there.asked) == (None, [ReadMembership(), DescribeAssignment()])
 
 
 @pytest.mark.parametrize(

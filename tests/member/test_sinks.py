@@ -44,7 +44,7 @@ def batches():
 
 def asked(there, mine=None):
     """The span that asks the writers, of a query that begins."""
-    return there.attempt((mine or batches()).next(EMPTY_SPAN, None))
+    return there.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
 
 
 def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(there):
@@ -201,7 +201,7 @@ def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers):
         asking = asked(there, mine)
         there.told = MINE
         there.sees(target=held(P0))
-        return mine.next, asking
+        return mine.plan_next, asking
 
     whole = Surroundings()
     following, asking = begun(whole)

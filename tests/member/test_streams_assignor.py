@@ -70,7 +70,7 @@ def test_a_shutdown_is_asked_for_until_the_member_ends():
     member = assignor()
     member.error = AssignorError.SHUTDOWN_REQUESTED
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
-    member.ends()
+    member.forget_shutdown()
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.NONE
 
 

@@ -42,10 +42,10 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
         if self._bound().generation == NO_GENERATION:
             self._given, self._generation = Given(), NO_GENERATION  # it lost its place: others may have what it had
-            self._ours.on_assignment(self._given, NO_GENERATION)
+            self._assignor.on_assignment(self._given, NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = self._given.partitions if self.owns_between_rebalances else ()
-        return encode_subscription(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
+        return encode_subscription(Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation))
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
         """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what they say."""
@@ -59,7 +59,7 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """What each member gets, by our assignor."""
-        given = self._ours.assign(to_cluster(cluster, self._reset_lost_generation.topics), self._reset_lost_generation.members)
+        given = self._assignor.assign(to_cluster(cluster, self._reset_lost_generation.topics), self._reset_lost_generation.members)
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
@@ -67,7 +67,7 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         before = partitions_of(self._given.partitions)
         parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
         self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
-        self._ours.on_assignment(self._given, self._generation)
+        self._assignor.on_assignment(self._given, self._generation)
         if self.owns_between_rebalances and before.keys() - partitions_of(self._given.partitions):
             self._bound().request_rejoin()
 

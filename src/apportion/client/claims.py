@@ -9,7 +9,7 @@ from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import refuse_consumer
-from apportion.member.consumer.machine import View
+from apportion.member.membership import View
 from apportion.topics import TopicIdPartition
 
 log = logging.getLogger("apportion.consumer")

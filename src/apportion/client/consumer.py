@@ -21,8 +21,7 @@ from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, MembershipState, assignment
+from apportion.member.membership import Assignment, MembershipState, View, assignment
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
@@ -280,9 +279,9 @@ class Consumer:
         if self._session.refusal is not None:
             raise self._session.refusal
         view = self._read_membership()
-        if view.state is MembershipState.FATAL:
+        if view.state is MembershipState.FATAL and view.error is not None:
             self._lose()
-            raise Refused(Code[(view.error or "").partition(":")[0]], (view.error or "").partition(": ")[2])
+            raise Refused(view.error.code, view.error.why)
         if not self._calls_for_me(view):
             self._claims.check_once_per_epoch(self._session, view, self._topics)
             return

@@ -26,7 +26,7 @@ from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings, View
+from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -50,6 +50,7 @@ from apportion.member.membership import (
     Subscribe,
     TaskOffsetSums,
     Unanswered,
+    View,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import TaskShare

@@ -13,8 +13,7 @@ from uuid import uuid4
 from apportion.client.consumer import Consumer, ConsumerRecord
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums
+from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId

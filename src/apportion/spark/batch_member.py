@@ -45,7 +45,7 @@ from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner, Memb
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.classic.described import DescribedAssignment, from_described_group, may_be_assigned
-from apportion.member.consumer.machine import View
+from apportion.member.membership import View
 from apportion.readable import readable
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from apportion.machine import Note
 from apportion.member.batch.span import Span
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment
+from apportion.member.membership import Assignment, View
 from apportion.topics import TopicIdPartition
 
 T = TypeVar("T")

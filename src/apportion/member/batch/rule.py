@@ -49,8 +49,7 @@ from apportion.member.batch.sinks import (
 )
 from apportion.member.batch.span import Span, topic_id_text
 from apportion.member.classic.described import has_full_assignment
-from apportion.member.consumer.machine import View
-from apportion.member.membership import MembershipState
+from apportion.member.membership import MembershipState, View
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 
 SHARE_GRACE_MS = 5_000

@@ -10,8 +10,7 @@ from dataclasses import replace
 from apportion.machine import Instant, Note
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin, ShutDownApplication, TaskOffsetSums
+from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.metadata.model import AssignorError
 
