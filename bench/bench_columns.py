@@ -36,7 +36,7 @@ def rows_per_second(data: bytes, include_headers: bool = False) -> float:
         rows = sum(batch.num_rows for batch in batches)
         best = min(best, thread_time() - start)
         assert rows == BATCHES * RECORDS
-    return rows / best
+    return float(rows / best)
 
 
 def run() -> list[dict[str, Any]]:

@@ -81,7 +81,8 @@ def served(*settings: str) -> Iterator[Served]:
 def call(peer: socket.socket, request: Any, version: int) -> Any:
     """The answer to one request on a blocking socket."""
     peer.sendall(encode_request(request, version, 1, "bench"))
-    frames, found = FrameSplitter(1 << 26), []
+    frames = FrameSplitter(1 << 26)
+    found: list[bytes] = []
     while not found:
         data = peer.recv(1 << 16)
         assert data, "the broker has closed the connection"
@@ -101,7 +102,7 @@ def joined(peer: socket.socket, group: str, member: str) -> int:
     )
     answer = call(peer, said, 1)
     assert answer.error_code == 0, answer
-    return answer.member_epoch
+    return int(answer.member_epoch)
 
 
 def settled(peers: list[socket.socket]) -> list[bytes]:
@@ -192,7 +193,7 @@ def run() -> list[dict[str, Any]]:
         with served() as broker:
             starts.append((broker.ready_ms, broker.rss_mb()))
     ready_ms, rss_mb = sorted(starts)[STARTS // 2]
-    rows = [
+    rows: list[tuple[str, float, str, int, str]] = [
         (f"heartbeats_per_s_{connections}", round(heartbeats(connections)), "1/s", 30_000, "higher") for connections in (100, 2000)
     ]
     rows += [("serve_ready_ms", round(ready_ms), "ms", 400, "lower"), ("serve_rss_mb", round(rss_mb, 1), "MB", 90, "lower")]

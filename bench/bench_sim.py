@@ -4,9 +4,9 @@ from contextlib import closing
 from time import perf_counter, process_time
 from typing import Any
 
-from apportion.sim.fleet import Draw, outcomes
-from apportion.sim.kernel.scenario import drawn
+from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.play import play
+from apportion.sim.seed_pool import Draw, outcomes
 
 STEP_SEEDS = range(40)  # of every size that is drawn
 FLEET_SEEDS = range(100, 140)
@@ -32,10 +32,10 @@ WORLD = Draw(
 def steps_per_s() -> float:
     """Steps for each second of one core's time, all laws checked, with no chronicle."""
     for seed in range(1_000, 1_000 + WARM):
-        play(drawn(seed))
+        play(draw_scenario(seed))
     start, steps = process_time(), 0
     for seed in STEP_SEEDS:
-        outcome = play(drawn(seed))
+        outcome = play(draw_scenario(seed))
         assert outcome.holds, outcome
         steps += outcome.steps
     return steps / (process_time() - start)

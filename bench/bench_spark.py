@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from apportion.client.cluster import Cluster, partitions_of
 from apportion.server.embedded import EmbeddedBroker
@@ -23,7 +24,7 @@ ROWS_A_BATCH = 1_000_000
 BATCHES = 4
 
 
-def run():
+def run() -> list[dict[str, Any]]:
     """The rows spark_noop_mrows_s and spark_delta_mrows_s."""
     with tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory, EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)

@@ -107,10 +107,12 @@ def told(number: int, given: Given) -> Subscription:
 
 
 def member_id(number: int) -> str:
+    """Return the id of a member."""
     return f"member-{number:03}"
 
 
 def process_id(number: int) -> bytes:
+    """Return the id of a process, 16 bytes."""
     return number.to_bytes(16, "big")
 
 
@@ -124,6 +126,7 @@ def java_milliseconds_or_none(question: tuple[Tasks, ClientStates, AssignmentCon
 
 
 def row(name: str, value: float, unit: str, target: float | None) -> dict[str, Any]:
+    """Return a row of the table, lower being better."""
     return {"name": name, "value": value, "unit": unit, "target": target, "better": "lower"}
 
 

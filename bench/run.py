@@ -43,7 +43,8 @@ def checked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def measured(path: Path) -> list[dict[str, Any]]:
     """What the bench module at `path` measures, now."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

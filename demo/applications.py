@@ -56,7 +56,7 @@ class Application:
     def lose_host(self) -> int:
         """Every process of it is dead, and none could tell anybody; the answer is how many they were."""
         self.stopping = True
-        count = host.lose(self._driver.pid)
+        count = host.kill_host(self._driver.pid)
         self._driver.wait()
         return count
 

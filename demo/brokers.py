@@ -29,7 +29,7 @@ class Broker(NamedTuple):
 def running(kind: str, directory: Path) -> Iterator[Broker]:
     """A fresh broker of this kind, gone at the end. Its files, if it keeps any to read, lie in `directory`. Raises NoBroker."""
     if kind == "embedded":
-        with EmbeddedBroker(**{"group.consumer.session.timeout.ms": SESSION_MS}) as broker:
+        with EmbeddedBroker(group_consumer_session_timeout_ms=SESSION_MS) as broker:
             yield Broker(broker.bootstrap, "apportion's own broker, embedded")
         return
     # A real Kafka refuses sessions below 45 s unless its own minimum is lowered.

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from apportion.spark import delta
@@ -125,7 +125,7 @@ def main() -> None:
     )
     print("started", flush=True)
     while not stop.is_set() and os.getppid() == parent:  # nobody's application ends too
-        if query.awaitTermination(0.2):
+        if query.awaitTermination(0.2):  # type: ignore[arg-type]  # it takes fractions of a second
             sys.exit(f"the query ended by itself: {query.exception()}")
     drain(query)
     query.stop()

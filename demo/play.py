@@ -108,7 +108,8 @@ class Stage:
         self.deaths: list[Death] = []
         self._doing = ""
         self._shown_s = 0.0
-        self._moved_s, self._last = monotonic(), ()
+        self._moved_s = monotonic()
+        self._last: tuple[object, ...] = ()
         self.observer.start()
 
     def run(self) -> None:

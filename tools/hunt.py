@@ -19,11 +19,11 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the planted bugs stand beside the tests
 
-from apportion.sim.fleet import Draw, outcomes  # noqa: E402
-from apportion.sim.kernel.outcome import Broken, Outcome  # noqa: E402
+from apportion.sim.kernel.outcome import Outcome, Violation  # noqa: E402
 from apportion.sim.kernel.scenario import Scenario  # noqa: E402
-from apportion.sim.kernel.trace import Chronicle  # noqa: E402
+from apportion.sim.kernel.trace import Trace  # noqa: E402
 from apportion.sim.play import play  # noqa: E402
+from apportion.sim.seed_pool import Draw, outcomes  # noqa: E402
 from tests.sim.planted import PLANTED  # noqa: E402
 
 FOUND = ROOT / "tests" / "sim" / "found.txt"
@@ -61,21 +61,21 @@ def shown(row: Found | None) -> str:
     return f"{row.seed}: `{row.law}` " if row else ""
 
 
-def play_planted(name: str, scenario: Scenario, chronicle: Chronicle | None = None) -> Outcome:
+def play_planted(name: str, scenario: Scenario, trace: Trace | None = None) -> Outcome:
     """What becomes of the scenario with that bug planted; it is gone afterwards.
 
     A scenario that breaks a law without the bug as well says nothing of it: that is a failure of its own, and told on stderr.
     """
     with pytest.MonkeyPatch.context() as patcher:
         PLANTED[name].plant(patcher)
-        outcome = play(scenario, chronicle)
+        outcome = play(scenario, trace)
     if outcome.holds or (sound := play(scenario)).holds:
         return outcome
     print(f"  seed {scenario.seed} breaks {sound.broken} (without a bug that was planted)", file=sys.stderr)
     return outcome._replace(broken=None)
 
 
-def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Broken] | None:
+def search(name: str, seeds: int = SEEDS, jobs: int = JOBS) -> tuple[Found, Violation] | None:
     """The lowest of the seeds that breaks a law with that bug planted; None where there is none."""
     played: set[int] = set()
     best: Outcome | None = None
@@ -103,14 +103,14 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=JOBS)
     wish = parser.parse_args()
     table = Table("planted", "seed", "law", "searched", "why it broke")
-    console, kept, missed = Console(), {name: row for name, row in read().items() if name in PLANTED}, 0
+    console, kept, deferred = Console(), {name: row for name, row in read().items() if name in PLANTED}, 0
     for name in wish.only or PLANTED:
         console.print(f"[dim]{name}: {PLANTED[name].why}[/]", highlight=False, soft_wrap=True)
         kept.pop(name, None)
         write(kept)
         found = search(name, wish.seeds, wish.jobs)
         if found is None:
-            missed += 1
+            deferred += 1
             table.add_row(name, "-", "[bold red]not found[/]", f"{wish.seeds:,}", "")
             continue
         kept[name], broken = found
@@ -119,7 +119,7 @@ def main() -> int:
         table.add_row(name, str(kept[name].seed), broken.law, f"{kept[name].searched:,}", broken.why)
     console.print(table)
     console.print(f"{len(PLANTED)} planted, {len(kept)} found; written: tests/sim/{FOUND.name}")
-    return 1 if missed else 0
+    return 1 if deferred else 0
 
 
 if __name__ == "__main__":

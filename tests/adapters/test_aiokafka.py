@@ -7,7 +7,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
-from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky, Sticky
+from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky, AiokafkaSticky
 from apportion.client.cluster import Cluster as Admin
 from apportion.member.assignors.interface import Subscription, TopicParts
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
@@ -65,7 +65,7 @@ def after_the_return_of_a_stale_member(kind):
 
 
 def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
-    assert moved(*after_the_return_of_a_stale_member(Sticky)) == 1
+    assert moved(*after_the_return_of_a_stale_member(AiokafkaSticky)) == 1
 
 
 def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones():
@@ -73,7 +73,7 @@ def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_o
 
 
 def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later():
-    group = Group(CooperativeSticky)
+    group = Group(AiokafkaCooperativeSticky)
     assert group.round("a") == {"a": [0, 1, 2, 3]}
     first = group.round("a", "b")
     assert (len(first["a"]), first["b"], group.member("a")[1].rejoins) == (2, [], 1)
@@ -81,7 +81,7 @@ def test_in_a_cooperative_group_a_partition_comes_to_its_new_owner_a_round_later
 
 
 def test_a_member_that_lost_its_place_claims_nothing():
-    group = Group(CooperativeSticky)
+    group = Group(AiokafkaCooperativeSticky)
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
@@ -90,7 +90,7 @@ def test_a_member_that_lost_its_place_claims_nothing():
 
 
 def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
-    group = Group(CooperativeSticky)
+    group = Group(AiokafkaCooperativeSticky)
     leader = group.member("a")[0]
     java = encode_subscription(Subscription((TOPIC,), None, (TopicParts(TOPIC, (0, 1, 2, 3)),), 7))
     mine = leader.metadata([TOPIC])
@@ -101,21 +101,21 @@ def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns():
 
 
 def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_the_others_all():
-    leader = Group(Sticky).member("a")[0]
+    leader = Group(AiokafkaSticky).member("a")[0]
     mine = leader.metadata([TOPIC])
     leader.hears([("a", None, mine), ("b", "static", b"\0\1\0")])
     given = leader.assign(Cluster(), dict.fromkeys("ab"))
     assert {member: len(each.partitions()) for member, each in given.items()} == {"a": PARTITIONS, "b": 0}
 
 
-@pytest.mark.parametrize("kind", [Sticky, CooperativeSticky])
+@pytest.mark.parametrize("kind", [AiokafkaSticky, AiokafkaCooperativeSticky])
 def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
     with pytest.raises(RuntimeError, match=r"use the AIOKafkaConsumer of apportion\.adapters\.aiokafka"):
         kind().metadata([TOPIC])
 
 
 def test_two_consumers_cannot_share_an_assignor():
-    assignor = Sticky()
+    assignor = AiokafkaSticky()
     assignor.bind(Coordinator())
     with pytest.raises(ValueError, match="give each consumer its own"):
         assignor.bind(Coordinator())
@@ -124,7 +124,7 @@ def test_two_consumers_cannot_share_an_assignor():
 def test_two_consumers_may_name_the_class_and_each_has_an_object_of_its_own():
     async def shares(bootstrap):
         """What two consumers of one group have when they have shared the topic."""
-        strategy = [CooperativeSticky, RoundRobinPartitionAssignor]  # aiokafka's own is a class as well, and stays one
+        strategy = [AiokafkaCooperativeSticky, RoundRobinPartitionAssignor]  # aiokafka's own is a class as well, and stays one
         options = {
             "bootstrap_servers": bootstrap,
             "group_id": "g",

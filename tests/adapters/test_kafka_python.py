@@ -8,7 +8,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from apportion.adapters.kafka_python import CooperativeSticky, Sticky
+from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaPythonSticky
 from apportion.member.assignors.interface import TopicParts
 from apportion.member.assignors.serde import decode_subscription
 from apportion.wire.records.consumer_serde import decode_sticky
@@ -67,15 +67,15 @@ def after_the_return_of_a_stale_member(kind):
 
 
 def test_a_member_that_comes_back_with_an_old_claim_takes_its_share_and_no_more():
-    assert moved(*after_the_return_of_a_stale_member(CooperativeSticky)) == 1
+    assert moved(*after_the_return_of_a_stale_member(KafkaPythonCooperativeSticky)) == 1
 
 
 def test_a_sticky_member_keeps_what_it_can_and_an_old_claim_counts_for_nothing():
-    assert moved(*after_the_return_of_a_stale_member(Sticky)) == 1
+    assert moved(*after_the_return_of_a_stale_member(KafkaPythonSticky)) == 1
 
 
 def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_place():
-    group = Group(Sticky)
+    group = Group(KafkaPythonSticky)
     group.round("a", "b")
     shares = group.round("a", "b")
     assignor, coordinator = group.member("a")
@@ -93,7 +93,7 @@ def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_o
 
 
 def test_the_subscription_says_what_is_owned_and_since_when():
-    group = Group(CooperativeSticky)
+    group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
     said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
     assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
@@ -107,7 +107,7 @@ def test_the_clients_own_assignor_does_not_say_since_when():
 
 
 def test_a_member_that_lost_its_place_claims_nothing():
-    group = Group(CooperativeSticky)
+    group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
@@ -115,7 +115,7 @@ def test_a_member_that_lost_its_place_claims_nothing():
     assert (said.owned, said.generation) == ((), -1)
 
 
-@pytest.mark.parametrize("kind", [Sticky, CooperativeSticky])
+@pytest.mark.parametrize("kind", [KafkaPythonSticky, KafkaPythonCooperativeSticky])
 def test_an_assignor_without_its_consumer_says_which_class_to_use(kind):
     with pytest.raises(RuntimeError, match=r"use the KafkaConsumer of apportion\.adapters\.kafka_python"):
         kind().metadata([TOPIC])

@@ -37,7 +37,8 @@ def test_for_equal_subscriptions_both_ways_are_as_fair_and_move_as_few(group):
     quick = ASSIGNORS["uniform"](owner, starts, subscriptions)
     general = uniform_heterogeneous(owner, starts, subscriptions)
     wanted = np.repeat([topic in topics for topic in range(len(starts) - 1)], np.diff(starts))
-    assert (quick[~wanted] == -1).all() and (general[~wanted] == -1).all()
+    assert (quick[~wanted] == -1).all()
+    assert (general[~wanted] == -1).all()
     quick, general, owner = quick[wanted], general[wanted], owner[wanted]
     assert sorted(np.bincount(quick, minlength=members)) == sorted(np.bincount(general, minlength=members))
     assert ((quick != owner) & (owner >= 0)).sum() == ((general != owner) & (owner >= 0)).sum()

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from apportion.cli.main import app
 from apportion.cli.sim import run
-from apportion.cli.sim_options import Wish
+from apportion.cli.sim_options import SimOptions
 from apportion.cli.sim_picture import picture
-from apportion.sim.fleet import Draw, Figures
 from apportion.sim.kernel.scenario import SETTABLE, Fault, Scenario
-from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.kernel.trace import Trace
+from apportion.sim.seed_pool import Draw, RunTotals
 from tests.sim import stand_in
 
 FIGURES = {
@@ -38,9 +38,9 @@ def told(capsys, wish, play=stand_in.tells):
 
 def drawn_picture(play, scenario, width):
     """The lines of the picture of a history."""
-    chronicle = Chronicle()
-    outcome = play(scenario, chronicle)
-    return [line.plain.rstrip() for line in picture(scenario, outcome, chronicle.hands, width)]
+    trace = Trace()
+    outcome = play(scenario, trace)
+    return [line.plain.rstrip() for line in picture(scenario, outcome, trace.ownership, width)]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_picture_has_a_row_for_each_partition_and_marks_for_faults():
     ]
 
 
-def test_two_hands_are_seen_however_short_they_were():
+def test_two_owners_are_seen_however_short_they_were():
     rows = drawn_picture(stand_in.tells, Scenario(seed=1, duration_ms=25_000), width=22)
     assert [row for row in rows if row.startswith("etl t1-10")] == ["etl t1-10 AAAAAA..!BBB"]
 
@@ -112,7 +112,7 @@ def test_a_broken_law_is_marked_on_the_axis():
 
 
 def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(capsys):
-    code, text = told(capsys, Wish(seed=7, faults=["none"]))
+    code, text = told(capsys, SimOptions(seed=7, faults=["none"]))
     lines = text.splitlines()
     assert code == 1
     assert lines[0] == "... 100 lines before these: --all shows them, --trace FILE keeps them"
@@ -123,21 +123,21 @@ def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(ca
 
 
 def test_all_of_a_trace_none_of_it_or_a_file_of_it(capsys, tmp_path):
-    code, text = told(capsys, Wish(seed=8, whole=True))
+    code, text = told(capsys, SimOptions(seed=8, whole=True))
     assert (code, text.count("worker-0     line")) == (0, 300)
     assert text.endswith("seed 8 holds\n")
-    code, text = told(capsys, Wish(seed=8, quiet=True))
+    code, text = told(capsys, SimOptions(seed=8, quiet=True))
     assert (code, text.count("worker-0     line")) == (0, 0)
-    code, text = told(capsys, Wish(seed=8, trace=tmp_path / "trace"))
+    code, text = told(capsys, SimOptions(seed=8, trace=tmp_path / "trace"))
     assert (code, text.count("worker-0     line")) == (0, 0)
     assert text.startswith(f"300 lines in {tmp_path / 'trace'}\n")
     assert len((tmp_path / "trace").read_text().splitlines()) == 300
-    assert run(Wish(seed=8, trace=tmp_path), stand_in.tells) == 2
+    assert run(SimOptions(seed=8, trace=tmp_path), stand_in.tells) == 2
     assert capsys.readouterr().err == f"apportion sim: --trace {tmp_path} cannot be written: Is a directory.\n"
 
 
 def test_json_has_all_that_replays_a_seed_and_no_other_line(capsys):
-    code, text = told(capsys, Wish(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3}))
+    code, text = told(capsys, SimOptions(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3}))
     scenario = Draw(sizes={"partitions": 3}).scenario(7)
     chosen = [scenario.faults[0], scenario.faults[2]]
     assert code == 1
@@ -152,14 +152,16 @@ def test_json_has_all_that_replays_a_seed_and_no_other_line(capsys):
 
 
 def test_a_fleet_that_holds_ends_with_its_figures(capsys):
-    figures = Figures()
+    figures = RunTotals()
     for seed in range(10, 16):
         figures = figures.plus(stand_in.outcome(seed))
-    assert told(capsys, Wish(runs=6, first=10, jobs=2), stand_in.holds) == (0, f"6 seeds hold: {figures}\n")
+    assert told(capsys, SimOptions(runs=6, first=10, jobs=2), stand_in.holds) == (0, f"6 seeds hold: {figures}\n")
 
 
 def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
-    code, text = told(capsys, Wish(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]), stand_in.breaks_at_seven)
+    code, text = told(
+        capsys, SimOptions(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]), stand_in.breaks_at_seven
+    )
     assert code == 1
     assert text.splitlines()[:4] == [
         "seed 7 breaks one-hand at 1.500 s: seed 7 says so",
@@ -171,7 +173,7 @@ def test_failing_seeds_stand_above_the_verdict_with_their_commands(capsys):
 
 
 def test_a_fleet_as_json_is_one_object(capsys):
-    code, text = told(capsys, Wish(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
+    code, text = told(capsys, SimOptions(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
     found = json.loads(text)
     assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (1, "broken", 0, 8, 8)
     assert found["failed"] == [
@@ -188,9 +190,9 @@ def test_a_fleet_as_json_is_one_object(capsys):
 def test_ctrl_c_ends_a_fleet_with_what_was_played():
     script = (
         "import signal, sys\n"
-        "from apportion.cli.sim import run; from apportion.cli.sim_options import Wish; from tests.sim import stand_in\n"
+        "from apportion.cli.sim import run; from apportion.cli.sim_options import SimOptions; from tests.sim import stand_in\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what a shell starts behind it ignores Ctrl-C
-        "if __name__ == '__main__': sys.exit(run(Wish(runs=100, jobs=1), stand_in.told_then_never_ends))"
+        "if __name__ == '__main__': sys.exit(run(SimOptions(runs=100, jobs=1), stand_in.told_then_never_ends))"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline() == "seed 0 was played\n"  # said by the process of the fleet
@@ -205,11 +207,11 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
     faults = Draw().scenario(3).faults
     wanted = faults[4].kind
 
-    def play(scenario, chronicle=None):
-        broken = stand_in.Broken("one-hand", 99_000_000, "why") if faults[4] in scenario.faults else None
+    def play(scenario, trace=None):
+        broken = stand_in.Violation("one-hand", 99_000_000, "why") if faults[4] in scenario.faults else None
         return stand_in.outcome(3, broken)
 
-    code, text = told(capsys, Wish(shrink=3), play)
+    code, text = told(capsys, SimOptions(shrink=3), play)
     lines = text.splitlines()
     assert code == 1
     assert [line.replace("│", " ").split()[:4] for line in lines if wanted in line] == [
@@ -221,13 +223,13 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys):
 
 
 def test_a_seed_that_needs_no_fault_is_replayed_without_any(capsys):
-    code, text = told(capsys, Wish(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven)
+    code, text = told(capsys, SimOptions(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven)
     found = json.loads(text)
     assert (code, found["faults"], found["command"]) == (1, [], "apportion sim --seed 7 --topics 1 --fault none")
 
 
 def test_a_seed_that_holds_has_nothing_to_shrink(capsys):
-    assert told(capsys, Wish(shrink=8), stand_in.holds) == (0, "seed 8 holds: there is nothing to shrink\n")
+    assert told(capsys, SimOptions(shrink=8), stand_in.holds) == (0, "seed 8 holds: there is nothing to shrink\n")
 
 
 def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
@@ -245,13 +247,13 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(capsys):
         "encodes": True,
     }
     assert {"duration_ms" if name == "seconds" else name for name in said} == set(SETTABLE)
-    command = Wish(seed=8, sizes=said).command(8)
+    command = SimOptions(seed=8, sizes=said).command(8)
     result = CliRunner().invoke(app, [*command.split()[1:], "--json"])
     told = json.loads(result.output)
     assert (result.exit_code, sorted(told["command"].split(" --"))) == (0, sorted(command.split(" --")))
     del said["seconds"]
     assert {name: told["scenario"][name] for name in said} == said
-    assert Wish(seed=8, sizes={"encodes": False}).command(8) == "apportion sim --seed 8 --no-encodes"
+    assert SimOptions(seed=8, sizes={"encodes": False}).command(8) == "apportion sim --seed 8 --no-encodes"
 
 
 def test_help_teaches_by_examples():

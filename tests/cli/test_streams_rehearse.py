@@ -146,9 +146,9 @@ def test_what_cannot_be_is_one_sentence(arguments, sentence):
 
 def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch):
     from apportion.cli import rehearsal_matrix
-    from apportion.sim.streams.matrix import plays
+    from apportion.sim.streams.matrix import matrix_runs
 
-    monkeypatch.setattr(rehearsal_matrix, "plays", lambda seed: plays(seed, leaders=("last",), crashes=("nobody",)))
+    monkeypatch.setattr(rehearsal_matrix, "matrix_runs", lambda seed: matrix_runs(seed, leaders=("last",), crashes=("nobody",)))
     code, out, _ = said("--matrix", "--jobs", "1")
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in out.splitlines() if line.startswith("│")}
     assert code == 0

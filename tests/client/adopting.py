@@ -11,7 +11,8 @@ def adopt(module, *names):
     """
     for name in names:
         spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         scenarios = module_from_spec(spec)
         spec.loader.exec_module(scenarios)
         module.update({key: value for key, value in vars(scenarios).items() if not key.startswith("_")})

@@ -94,7 +94,8 @@ def settled(session, partitions):
         )
         if done(view, partitions):
             return view
-        assert view.target is not None and view.target != view.owned, view
+        assert view.target is not None, view
+        assert view.target != view.owned, view
         session.adopt(view.incarnation, view.target)
 
 
@@ -142,7 +143,8 @@ def test_a_second_member_gets_its_half_when_the_first_one_lets_go(sessions, keep
     before = settled(first, 4)
     second = sessions()
     view = first.wait(lambda view: view.target != view.owned, PATIENT_MS)
-    assert len(view.target) == (2 if keeps else 0) and set(view.target) < set(before.owned)
+    assert len(view.target) == (2 if keeps else 0)
+    assert set(view.target) < set(before.owned)
     assert not keeps or len(second.wait(lambda view: view.target is not None, PATIENT_MS).target) == 0
     settle_together(first, second, partitions=2)
     held = [*first.status().owned, *second.status().owned]

@@ -144,7 +144,7 @@ def test_an_error_names_topic_partition_and_offset():
 
 
 @pytest.mark.parametrize(
-    "records, attributes",
+    ("records", "attributes"),
     [
         ([Record(0, 1 << 62, None, None)], 0),
         ([Record(0, -(1 << 62), None, None)], 8),
@@ -190,7 +190,8 @@ def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(headers, 
     try:
         assert found == expected_rows([batch], headers=headers)
     except DecodeError as error:
-        assert not headers and "not UTF-8" in str(error), "the kernel read what the plain decoder refuses"
+        assert not headers, "the kernel read what the plain decoder refuses"
+        assert "not UTF-8" in str(error), "the kernel read what the plain decoder refuses"
 
 
 @settings(max_examples=1500, deadline=None)
@@ -205,5 +206,7 @@ def test_arbitrary_bytes_never_make_the_kernel_write_past_its_columns(body, coun
     facts = (count, 0, 1 << 20, 0, 0, 0, 1 << 40)
     if not kernels.decode_records(octets, facts, longs, ints, bits, keys, values, tally):
         assert tally[kernels.ROWS] == 0
-    assert (keys[len(body) :] == 0xA5).all() and (values[len(body) :] == 0xA5).all()
-    assert (longs[:, count:] == -77).all() and (ints[:, count + 1 :] == -77).all()
+    assert (keys[len(body) :] == 0xA5).all()
+    assert (values[len(body) :] == 0xA5).all()
+    assert (longs[:, count:] == -77).all()
+    assert (ints[:, count + 1 :] == -77).all()

@@ -261,7 +261,8 @@ def test_an_error_changes_nothing():
     written, wake_ms = len(world.log), world.shard.wake_at()
     world.advance(10)
     for answer in (world.beat("a", 6), world.beat("b", 2), world.beat("a", 2, server_assignor="mine")):
-        assert answer.error_code and answer.error_message
+        assert answer.error_code
+        assert answer.error_message
     assert (len(world.log), world.shard.wake_at()) == (written, wake_ms)
 
 

@@ -10,7 +10,7 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
-from apportion.sim.checks.saved import compacted, difference_or_none, overtaken, replayed, saved
+from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
 
@@ -154,7 +154,7 @@ class Membership(RuleBasedStateMachine):
     def clean(self, eighths, drops_tombstones):
         """The log's cleaner passes over a part of it, again and again in a long life; what it leaves is the log from now on."""
         log = self.world.log
-        self.world.log = compacted(log, len(log) * eighths // 8, drops_tombstones)
+        self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @rule()
     def crash(self):
@@ -185,16 +185,16 @@ class Membership(RuleBasedStateMachine):
         live = picture(shard)
         assert picture(recovered(through_bytes(log), shard)) == live
         for drops_tombstones in (True, False):
-            assert picture(recovered(compacted(log, len(log), drops_tombstones), shard)) == live
+            assert picture(recovered(compact(log, len(log), drops_tombstones), shard)) == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self):
-        log, live = self.world.log, saved(self.world.shard.ledger)
+        log, live = self.world.log, saved_state(self.world.shard.ledger)
         for upto in (len(log) // 2, len(log)):
             for drops_tombstones in (True, False):
-                assert difference_or_none(live, saved(replayed(compacted(log, upto, drops_tombstones)))) is None
+                assert difference_or_none(live, saved_state(replay_records(compact(log, upto, drops_tombstones)))) is None
             for read in (len(log) // 4, upto // 2, upto * 3 // 4):
-                assert difference_or_none(live, saved(replayed(overtaken(log, read, upto)))) is None
+                assert difference_or_none(live, saved_state(replay_records(read_during_compaction(log, read, upto)))) is None
 
     @invariant()
     def a_reply_stands_behind_its_records(self):

@@ -11,7 +11,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import Append
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
-from apportion.sim.checks.saved import compacted, difference_or_none, overtaken, replayed, saved
+from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
 from apportion.topics import Topic, Topics
 
 MOST_CLIENTS = 4
@@ -150,17 +150,17 @@ class Mixed(RuleBasedStateMachine):
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self):
-        log, live = self.world.log, saved(self.world.shard.ledger)
+        log, live = self.world.log, saved_state(self.world.shard.ledger)
         for drops_tombstones in (True, False):
-            assert difference_or_none(live, saved(replayed(compacted(log, len(log), drops_tombstones)))) is None
+            assert difference_or_none(live, saved_state(replay_records(compact(log, len(log), drops_tombstones)))) is None
             for read in (len(log) // 4, len(log) // 2, len(log) * 3 // 4):
-                assert difference_or_none(live, saved(replayed(overtaken(log, read, len(log))))) is None
+                assert difference_or_none(live, saved_state(replay_records(read_during_compaction(log, read, len(log))))) is None
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths, drops_tombstones):
         """The log's cleaner passes over a part of it; what it leaves is the log from now on."""
         log = self.world.log
-        self.world.log = compacted(log, len(log) * eighths // 8, drops_tombstones)
+        self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @invariant()
     def one_step_writes_once(self):

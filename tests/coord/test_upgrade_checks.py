@@ -70,7 +70,8 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(settings, protocols, pro
     assert (len(world.log), world.group().state_name()) == (before, "Stable")
     assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
     (note,) = world.notes  # once, however often a client asks
-    assert note.startswith("group g stays a classic group, and a consumer cannot join it: ") and why in note
+    assert note.startswith("group g stays a classic group, and a consumer cannot join it: ")
+    assert why in note
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def test_a_deadline_is_kept_while_an_errand_blocks():
     driver, steps, _, _ = driven(machine, act)
     driver.start("test")
     driver.post("errand")
-    assert steps.acquire(timeout=10) and steps.acquire(timeout=10)
+    assert steps.acquire(timeout=10)
+    assert steps.acquire(timeout=10)
     assert machine.seen == ["errand", Tick()]
     release.set()
     assert steps.acquire(timeout=10)

@@ -125,7 +125,8 @@ class Walk:
         self._terminals[command.line] = terminal
         end = time.monotonic() + PATIENCE_S
         while not is_as_shown(log.read_text(), command.shown):
-            assert terminal.poll() is None and time.monotonic() < end, f"$ {command.line}\n{log.read_text()}"
+            assert terminal.poll() is None, f"$ {command.line}\n{log.read_text()}"
+            assert time.monotonic() < end, f"$ {command.line}\n{log.read_text()}"
             time.sleep(0.1)
 
     def _stop(self, line: str) -> None:

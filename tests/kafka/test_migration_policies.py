@@ -5,7 +5,7 @@ Here a classic group has two members at the most and a consumer group four, so t
 
 import os
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +19,9 @@ from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.crowd import subscription
 from tests.kafka.differential.mixed_scripts import MixedAuthor
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
 ALIKE = {

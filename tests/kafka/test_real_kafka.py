@@ -31,7 +31,8 @@ def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka):
     seen = set()
     while len(seen) < len(sent):
         message = consumer.poll(30)
-        assert message is not None and message.error() is None
+        assert message is not None
+        assert message.error() is None
         seen.add((message.key(), message.value()))
     consumer.close()
     group = admin.describe_consumer_groups(["watchers"])["watchers"].result(30)

@@ -55,7 +55,8 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(jav
         stateful, everything = company.tasks.stateful, np.ones(len(company.tasks.end), np.bool_)
         evenness = [unevenness(runs(each, company, stateful), company) for each in (mine, yours)]
         evener = evenness[0] < evenness[1]
-        assert evenness[0] <= evenness[1] and not (alike and evener)
+        assert evenness[0] <= evenness[1]
+        assert not (alike and evener)
         assert unevenness(runs(mine, company, everything), company) <= unevenness(runs(yours, company, everything), company)
         assert len(mine.standby) == len(yours.standby)
         assert not ours.shares[0].needs_probing_rebalance or theirs.shares[0].needs_probing_rebalance or evener
@@ -70,9 +71,11 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(jav
             total[f"their {what}"] += getattr(theirs, what)
         company.lag, company.runs = (each := random.choice((rested, other))).lag, each.runs
     few = total["steps"] // 40
-    assert total["slower"] <= few * (not alike or bool(tags)) and total["nearer"] <= few, total
+    assert total["slower"] <= few * (not alike or bool(tags)), total
+    assert total["nearer"] <= few, total
     assert total["less even"] <= few * bool(tags), total
-    assert 2 * total["our moved"] < total["their moved"] and 10 * total["our rounds"] < 7 * total["their rounds"], total
+    assert 2 * total["our moved"] < total["their moved"], total
+    assert 10 * total["our rounds"] < 7 * total["their rounds"], total
     assert total["our restored"] < total["their restored"], total
 
 
@@ -92,7 +95,8 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(java, name, a
         total["their moves"] += taken[1]
         total["more moves"] += taken[0] > taken[1] and evenness[0] == evenness[1]
         company.adopts(random.choice((ours, theirs)))
-    assert total["our moves"] <= total["their moves"] and total["more moves"] <= HISTORIES * STEPS // 40, total
+    assert total["our moves"] <= total["their moves"], total
+    assert total["more moves"] <= HISTORIES * STEPS // 40, total
 
 
 def taken_away(company: Company, shares) -> int:

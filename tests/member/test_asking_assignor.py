@@ -65,7 +65,8 @@ def leads(assignor):
 
 
 def plan_of(action):
-    assert isinstance(action, SendToCoordinator) and isinstance(action.request, SyncGroupRequest)
+    assert isinstance(action, SendToCoordinator)
+    assert isinstance(action.request, SyncGroupRequest)
     return action.request
 
 

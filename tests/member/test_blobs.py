@@ -29,7 +29,7 @@ def test_a_subscription_comes_back_as_it_was_said():
 
 
 @pytest.mark.parametrize(
-    "version, heard",
+    ("version", "heard"),
     [
         (0, Subscription(SAID.topics, SAID.user_data)),
         (1, Subscription(SAID.topics, SAID.user_data, SAID.owned)),

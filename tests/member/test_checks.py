@@ -52,7 +52,7 @@ def test_an_assignment_of_everything_to_who_wants_it_is_fine_and_so_is_none():
 
 
 @pytest.mark.parametrize(
-    "answer, fault",
+    ("answer", "fault"),
     [
         ({"x": giving()}, "answers for 'x', which is no member of the group"),
         ({"x": giving(t=(), u=(0,))}, "gives partition 0 of 'u' to 'x', which is no member of the group"),

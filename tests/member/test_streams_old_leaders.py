@@ -26,7 +26,8 @@ def test_a_leader_of_2_0_fails_where_one_member_is_too_old_and_another_too_new()
     world.settle()
     world.starts("new", release="post-2.0")
     world.passes(5_000)
-    assert leader.failed is not None and "and another member speaks 2, which cannot probe" in leader.failed
+    assert leader.failed is not None
+    assert "and another member speaks 2, which cannot probe" in leader.failed
 
 
 def test_a_leader_of_2_4_lives_on_and_says_that_there_is_no_assignment():

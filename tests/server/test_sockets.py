@@ -16,7 +16,7 @@ import pytest
 
 from apportion.errors import Code
 from apportion.node.settings import BrokerSettings
-from apportion.server.connection import Connection
+from apportion.server.connection import ServerConnection
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import DiskError
@@ -325,8 +325,8 @@ def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_pat
 
 @pytest.mark.parametrize("passes", range(4))
 def test_who_connects_while_the_broker_ends_is_closed_at_once_and_not_left_open(tmp_path, monkeypatch, passes):
-    late, abort = [], Connection.abort
-    monkeypatch.setattr(Connection, "abort", lambda connection: (late.append(connection), abort(connection)))
+    late, abort = [], ServerConnection.abort
+    monkeypatch.setattr(ServerConnection, "abort", lambda connection: (late.append(connection), abort(connection)))
 
     async def ended_while_accepting():
         server = Server(BrokerSettings.of({"listeners": "127.0.0.1:0"}), tmp_path)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from apportion.sim.kernel.scenario import Scenario, drawn
+from apportion.sim.kernel.scenario import Scenario, draw_scenario
 
 
 class Patch(Protocol):
@@ -27,7 +27,7 @@ class Planted:
 
     def world(self, seed: int) -> Scenario:
         """The world of that seed."""
-        return drawn(seed, kinds=self.kinds, **self.sizes)
+        return draw_scenario(seed, kinds=self.kinds, **self.sizes)
 
     def plant(self, patch: Patch) -> None:
         """The code of this process has the bug."""

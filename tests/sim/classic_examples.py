@@ -12,7 +12,7 @@ from apportion.member.assignors.interface import Subscription, TopicParts, Topic
 from apportion.member.classic.leader import assign_partitions
 from apportion.member.classic.ownership import OwnedPartitions
 from apportion.member.membership import FetchMetadata, MetadataFetched, TopicDescription
-from apportion.sim.checks.subscriptions import given_to
+from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.offset_commit import (
@@ -194,7 +194,7 @@ def what_a_group_says_that_a_member_has_since_it_is_classic() -> Any:
     world.run(m, adopts=False)
     [member] = world.shard.ledger.classic_group_or_none("g").saved.members
     assert member.member_id == a.view.member_id
-    return list(given_to(member))
+    return list(assigned_partitions(member))
 
 
 def what_a_member_owes_since_its_group_is_incremental() -> Any:

@@ -261,7 +261,7 @@ CLASSIC = (
     Planted(
         "KAFKA-13406",
         "Who is behind the newest generation owns nothing, and the check of what cooperative members are given holds for all.",
-        ((sticky, "settled", settled_by_the_newest), (leader, "TRUSTED", "")),
+        ((sticky, "resolve_claims", settled_by_the_newest), (leader, "TRUSTED", "")),
         ALL_CLASSIC,
     ),
 )

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from apportion.sim.actors import broker
-from apportion.sim.fleet import Draw
 from apportion.sim.kernel.scenario import PROTOCOLS
 from apportion.sim.play import play
+from apportion.sim.seed_pool import Draw
 from apportion.store.log import Log
 
 SEEDS = range(15)
@@ -16,13 +16,13 @@ SEEDS = range(15)
 @pytest.fixture
 def cleaned(monkeypatch):
     """The brokers of these worlds close a segment every few records; gives every log once for each of its cleanings."""
-    settings_of, put, logs = broker.settings_of, Log.replace, []
+    settings_of, put, logs = broker.broker_settings, Log.replace, []
 
     def replaced(log, old, new):
         put(log, old, new)
         logs.append(log)
 
-    monkeypatch.setattr(broker, "settings_of", lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500))
+    monkeypatch.setattr(broker, "broker_settings", lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500))
     monkeypatch.setattr(Log, "replace", replaced)
     return logs
 

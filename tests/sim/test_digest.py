@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from apportion.sim.kernel.scenario import drawn
-from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.kernel.scenario import draw_scenario
+from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import play
 
 SEEDS = (5, 6, 11)  # with static members and without, with encoding and without
@@ -17,7 +17,7 @@ SIZES = {"duration_ms": 30_000}
 @pytest.fixture(scope="module")
 def outcomes():
     """Every figure of the seeds, digest included."""
-    found = [play(drawn(seed, **SIZES)) for seed in SEEDS]
+    found = [play(draw_scenario(seed, **SIZES)) for seed in SEEDS]
     assert len({outcome.digest for outcome in found}) == len(SEEDS)
     return found
 
@@ -34,10 +34,10 @@ def test_another_process_with_other_hashes_plays_the_same_history(outcomes, hash
 
 
 def test_a_history_that_is_watched_is_the_same(outcomes):
-    chronicles = [Chronicle() for _ in SEEDS]
-    assert [play(drawn(seed, **SIZES), chronicle) for seed, chronicle in zip(SEEDS, chronicles, strict=True)] == outcomes
-    assert all(chronicle.lines and chronicle.hands for chronicle in chronicles)
+    chronicles = [Trace() for _ in SEEDS]
+    assert [play(draw_scenario(seed, **SIZES), trace) for seed, trace in zip(SEEDS, chronicles, strict=True)] == outcomes
+    assert all(trace.lines and trace.ownership for trace in chronicles)
 
 
 def test_a_second_time_in_one_process_is_the_same(outcomes):
-    assert [play(drawn(seed, **SIZES)) for seed in SEEDS] == outcomes
+    assert [play(draw_scenario(seed, **SIZES)) for seed in SEEDS] == outcomes

@@ -35,7 +35,8 @@ def test_the_seed_that_was_found_fails_with_the_bug_and_holds_without(name, monk
     assert play(world).broken is None
     PLANTED[name].plant(monkeypatch)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
 
 
 def test_found_names_only_what_is_planted():

@@ -10,7 +10,7 @@ from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Tick
 from apportion.sim.checks.consumer_laws import GROUP_LAWS, TLA, WATCHED_LAWS
-from apportion.sim.checks.saved import replayed
+from apportion.sim.checks.saved import replay_records
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records.groups import (
@@ -69,11 +69,11 @@ def broken(group, topics=TOPICS):
 
 def after(*changes):
     """What the laws say of the settled group after these records."""
-    return broken(replayed([*SETTLED, *changes]).groups["g"])
+    return broken(replay_records([*SETTLED, *changes]).groups["g"])
 
 
 def test_a_settled_group_keeps_every_law():
-    assert replayed(SETTLED).groups["g"].state_name() == "Stable"
+    assert replay_records(SETTLED).groups["g"].state_name() == "Stable"
     assert after() == {}
 
 
@@ -133,7 +133,7 @@ def test_each_law_sees_its_violation(law, why, changes):
 
 
 def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsettled():
-    group = replayed(SETTLED).groups["g"]
+    group = replay_records(SETTLED).groups["g"]
     member = group.saved.members["b"]
     member.state, member.epoch = MemberState.UNRELEASED, 2
     assert broken(group)["stable-is-settled"] == [
@@ -144,7 +144,7 @@ def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsett
 
 
 def test_the_holders_table_must_say_what_the_members_hold():
-    group = replayed(SETTLED).groups["g"]
+    group = replay_records(SETTLED).groups["g"]
     units = group.saved.units
     group.saved.owners.release("a", [units.unit(FOO, 0)])
     group.saved.owners.claim("a", [units.unit(FOO, 2)])
@@ -160,7 +160,7 @@ def test_the_holders_table_must_say_what_the_members_hold():
 
 @pytest.mark.parametrize("name", ["subscriber_counts", "assignor_votes", "protocol_counts", "stable_members_by_epoch", "instances"])
 def test_every_counter_is_recounted(name):
-    group = replayed(SETTLED).groups["g"]
+    group = replay_records(SETTLED).groups["g"]
     getattr(group.saved, name)["stray"] = 1
     (why,) = broken(group)["counts-agree"]
     assert "'stray': 1" in why
@@ -180,13 +180,13 @@ def test_what_happens_every_day_breaks_no_law(changes):
 
 
 def test_the_target_is_judged_by_the_topics_that_it_was_made_of():
-    group = replayed(SETTLED).groups["g"]
+    group = replay_records(SETTLED).groups["g"]
     grown = TOPICS.adding(Topic("foo", FOO, 5))
     assert broken(group, grown) == {"legal-target": ["the target gives foo-4 to nobody."]}
 
 
 def test_a_deleted_topic_is_called_by_its_id():
-    group = replayed([*SETTLED, has("b", 1, 2, 3)]).groups["g"]
+    group = replay_records([*SETTLED, has("b", 1, 2, 3)]).groups["g"]
     (why,) = GROUP_LAWS["one-holder"](group, Topics())
     assert why == f"{FOO.hex()}-1 is held by a and by b."
 
@@ -261,4 +261,4 @@ def test_a_law_has_one_name_and_the_sketch_is_covered():
 
 
 def test_records_that_a_group_does_not_know_yet_break_nothing():
-    assert replayed([CoordinatorRecord(record.key, None) for record in SETTLED]).groups == {}
+    assert replay_records([CoordinatorRecord(record.key, None) for record in SETTLED]).groups == {}

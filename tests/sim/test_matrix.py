@@ -5,8 +5,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from apportion.sim.fleet import cores
-from apportion.sim.streams.matrix import CRASHES, INSTANCES, Play, cells, played, plays
+from apportion.sim.seed_pool import usable_cores
+from apportion.sim.streams.matrix import CRASHES, INSTANCES, MatrixRun, cells, matrix_runs, play_run
 
 SIMULATED = 12
 VERSIONS = {"0.10.0": 1, **dict.fromkeys(("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1"), 2), "2.0": 3, "post-2.0": SIMULATED}
@@ -37,8 +37,8 @@ def expected(from_, to):
 
 @pytest.fixture(scope="module")
 def everything():
-    with ProcessPoolExecutor(min(cores(), 4), mp_context=multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(played, plays(), chunksize=14))
+    with ProcessPoolExecutor(min(usable_cores(), 4), mp_context=multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(play_run, matrix_runs(), chunksize=14))
 
 
 def test_the_cells_are_those_of_the_document():
@@ -53,7 +53,7 @@ def test_every_law_holds_in_every_upgrade_however_it_is_played(everything):
 
 def test_every_upgrade_takes_the_bounces_of_the_document_and_speaks_its_versions(everything):
     told = [(one.from_, one.to, one.leader, one.crash, one.bounces, one.upgrade_from, one.versions) for one in everything]
-    assert told == [(*play[:4], *expected(play.from_, play.to)) for play in plays()]
+    assert told == [(*play[:4], *expected(play.from_, play.to)) for play in matrix_runs()]
 
 
 def test_the_application_never_stands_still_for_longer_than_one_session_and_a_little(everything):
@@ -61,5 +61,5 @@ def test_the_application_never_stands_still_for_longer_than_one_session_and_a_li
 
 
 def test_a_play_is_the_same_whenever_it_is_played():
-    play = Play("1.1", "2.0", "middle", "leader", seed=7)
-    assert played(play) == played(play)
+    play = MatrixRun("1.1", "2.0", "middle", "leader", seed=7)
+    assert play_run(play) == play_run(play)

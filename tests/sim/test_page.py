@@ -32,4 +32,5 @@ def test_a_page_shows_the_history_that_its_command_prints(page, monkeypatch):
     printed = CliRunner().invoke(app, shown[1].split()).stdout
     lines = "\n".join(line.rstrip() for line in printed.splitlines()) + "\n"
     first, _, last = shown[2].partition("...\n")
-    assert lines.startswith(first) and lines.endswith(last), lines
+    assert lines.startswith(first), lines
+    assert lines.endswith(last), lines

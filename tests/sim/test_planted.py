@@ -44,7 +44,8 @@ PLACE = TopicIdPartition("t", b"i" * 16, 0)
 
 def given(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, tuple[int, ...]]:
     """What an answer gives, by topic id."""
-    assert answer.error_code == Code.NONE and answer.assignment is not None, answer
+    assert answer.error_code == Code.NONE, answer
+    assert answer.assignment is not None, answer
     return {part.topic_id: part.partitions for part in answer.assignment.topic_partitions}
 
 

@@ -12,7 +12,8 @@ def test_a_planted_bug_breaks_its_law(planted, monkeypatch):
     assert rehearse(planted.rehearsal).held
     planted.plant(monkeypatch)
     broken = rehearse(planted.rehearsal).broken
-    assert broken is not None and broken.law == planted.law
+    assert broken is not None
+    assert broken.law == planted.law
 
 
 def test_every_law_has_its_bug():

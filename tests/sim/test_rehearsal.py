@@ -3,11 +3,11 @@
 import pytest
 
 from apportion.errors import Code
-from apportion.sim.kernel.clock import World
-from apportion.sim.kernel.trace import Chronicle
-from apportion.sim.streams.cluster import StreamsStage
+from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.trace import Trace
+from apportion.sim.streams.cluster import StreamsCluster
 from apportion.sim.streams.instance import Instance
-from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, drawn, rehearse
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, draw_rehearsal, rehearse
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.metadata.upgrades import RollingBounce
@@ -33,7 +33,8 @@ def test_an_eager_group_stops_as_a_whole_and_a_cooperative_one_in_part():
 
 def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
     rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=3, bounces=1, leader="first"))
-    assert not rehearsed.held and rehearsed.broken is None
+    assert not rehearsed.held
+    assert rehearsed.broken is None
     first, *others = rehearsed.steps
     assert sorted(first.died) == sorted(step.instance for step in others)
     assert {why.split(", ", 1)[1] for why in first.died.values()} == {
@@ -43,7 +44,8 @@ def test_without_upgrade_from_the_old_leaders_die_one_after_the_other():
 
 def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run():
     rehearsed = rehearse(Rehearsal(from_="2.3", to="3.9", bounces=1))
-    assert rehearsed.broken is not None and rehearsed.broken.law == "one-active"
+    assert rehearsed.broken is not None
+    assert rehearsed.broken.law == "one-active"
 
 
 @pytest.mark.parametrize("leader", ["first", "middle", "last", 2])
@@ -74,20 +76,20 @@ def test_members_beat_often_enough_for_any_session(session_ms):
 
 
 def test_one_seed_is_one_history():
-    assert rehearse(drawn(3)) == rehearse(drawn(3))
+    assert rehearse(draw_rehearsal(3)) == rehearse(draw_rehearsal(3))
     assert rehearse(Rehearsal(from_="2.4", to="2.8", seed=1)).digest != rehearse(Rehearsal(from_="2.4", to="2.8", seed=2)).digest
 
 
 @pytest.mark.parametrize("seed", [*range(40), 1885, 5375])  # a SyncGroup that is refused, a JoinGroup without news: then silence
 def test_every_law_holds_in_an_upgrade_under_faults(seed):
-    rehearsed = rehearse(drawn(seed))
+    rehearsed = rehearse(draw_rehearsal(seed))
     assert (rehearsed.broken, rehearsed.died) == (None, {})
 
 
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("seed", [*range(15), 1052, 1132])  # a thread that cannot be read; state that nobody spoke of
-def test_every_law_holds_where_instances_have_threads_that_die_one_by_one(seed, threads):
-    rehearsed = rehearse(drawn(seed, threads=threads))
+def test_every_law_holds_where_applicationshave_threads_that_die_one_by_one(seed, threads):
+    rehearsed = rehearse(draw_rehearsal(seed, threads=threads))
     assert (rehearsed.broken, rehearsed.died) == (None, {})
 
 
@@ -95,57 +97,58 @@ def test_an_instance_is_bounced_with_all_its_threads():
     rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=2, threads=3))
     assert rehearsed.held
     assert [step.stopped for step in rehearsed.steps] == [6, 6]
-    assert {point.instance for point in rehearsed.points} == {"app1", "app2"}
-    assert [point.tasks for point in rehearsed.points][-1] == 6
+    assert {change.instance for change in rehearsed.instance_changes} == {"app1", "app2"}
+    assert [change.tasks for change in rehearsed.instance_changes][-1] == 6
 
 
 def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it():
-    chronicle = Chronicle()
-    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"), chronicle)
+    trace = Trace()
+    rehearsed = rehearse(Rehearsal(from_="1.1", to="2.0", instances=2, threads=2, bounces=1, leader="first"), trace)
     assert (sorted(rehearsed.died), rehearsed.broken) == (["app1"], None)
-    (died_us,) = [line.at_us for line in chronicle.lines if line.what.startswith("dies: ")]
-    assert [(line.at_us, line.who) for line in chronicle.lines if line.what == "ends"] == [(died_us, "app1-1"), (died_us, "app1-2")]
+    (died_us,) = [line.at_us for line in trace.lines if line.text.startswith("dies: ")]
+    assert [(line.at_us, line.process) for line in trace.lines if line.text == "ends"] == [(died_us, "app1-1"), (died_us, "app1-2")]
 
 
 def running(instances, threads):
-    """A stage on which everybody is at rest, and some seconds have passed since."""
+    """A cluster in which every thread is at rest, and some seconds have passed since."""
     rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
-    homes = [Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)]
-    stage = StreamsStage(World(rehearsal.scenario), homes, AssignmentConfigs(), rehearsal.probing_ms)
-    stage.opens()
-    while not (stage.is_at_rest() and stage.world.now_ms > 30_000):
-        stage.world.run(stage.world.now_us + 250_000)
-    return stage
+    applications = [Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)]
+    cluster = StreamsCluster(Simulation(rehearsal.scenario), applications, AssignmentConfigs(), rehearsal.probing_ms)
+    cluster.start()
+    while not (cluster.is_at_rest() and cluster.simulation.now_ms > 30_000):
+        cluster.simulation.run(cluster.simulation.now_us + 250_000)
+    return cluster
 
 
 def test_an_instance_that_is_closed_finds_all_its_state_again_and_one_that_dies_its_last_checkpoint():
-    stage = running(instances=2, threads=2)
-    closed, dead = stage.instances
+    cluster = running(instances=2, threads=2)
+    closed, dead = cluster.instances
     saved = dict(dead.disk)
     had = dict(closed.state)
-    assert had and saved != dead.state
-    closed.close(closed.now_as)
+    assert had
+    assert saved != dead.state
+    closed.close(closed.runs_as)
     for thread in dead.threads:
-        thread.die(says_goodbye=True)
-    for home in stage.instances:
-        home.threads[0].begin()
+        thread.die(closes_connections=True)
+    for instance in cluster.instances:
+        instance.threads[0].start()
     assert (closed.state, dead.state) == (had, saved)
 
 
 def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing():
-    stage = running(instances=2, threads=2)
-    home = stage.instances[0]
-    first, second = home.threads
+    cluster = running(instances=2, threads=2)
+    instance = cluster.instances[0]
+    first, second = instance.threads
     second.pause(5_000_000)
-    home.close(RollingBounce(known_release("4.3")))
-    for thread in home.threads:
-        stage.begins_again(thread, 1_000)
-    first.begin()
+    instance.close(RollingBounce(known_release("4.3")))
+    for thread in instance.threads:
+        cluster.start_later(thread, 1_000)
+    first.start()
     first._give_up(Code.UNKNOWN_SERVER_ERROR, "for a while")
-    stage.world.run(stage.world.now_us + 3_000_000)
+    cluster.simulation.run(cluster.simulation.now_us + 3_000_000)
     assert (first.is_up, second.is_up) == (False, True)
-    stage.world.run(stage.world.now_us + 10_000_000)
-    assert (first.is_up, second.is_up, home.now_as) == (True, True, home.next_as)
+    cluster.simulation.run(cluster.simulation.now_us + 10_000_000)
+    assert (first.is_up, second.is_up, instance.runs_as) == (True, True, instance.will_run_as)
 
 
 @pytest.mark.parametrize(

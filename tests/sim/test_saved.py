@@ -9,11 +9,11 @@ from apportion.sim.checks.saved import (
     SavedGroup,
     SavedMember,
     SavedShard,
-    compacted,
+    compact,
     difference_or_none,
-    overtaken,
-    replayed,
-    saved,
+    read_during_compaction,
+    replay_records,
+    saved_state,
 )
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -64,7 +64,7 @@ LOG = [
 
 
 def test_the_whole_state_is_in_the_value():
-    assert saved(replayed(LOG)) == SavedShard(
+    assert saved_state(replay_records(LOG)) == SavedShard(
         {
             "g": SavedGroup(
                 epoch=2,
@@ -77,7 +77,7 @@ def test_the_whole_state_is_in_the_value():
                         previous_epoch=1,
                         state=MemberState.UNREVOKED,
                         assigned={(FOO, 0): 2},
-                        revoking={(FOO, 1): 2},
+                        pending_revocation={(FOO, 1): 2},
                         target=((FOO, 0),),
                     ),
                     "b": SavedMember(
@@ -86,7 +86,7 @@ def test_the_whole_state_is_in_the_value():
                         previous_epoch=1,
                         state=MemberState.STABLE,
                         assigned={(BAR, 0): 2},
-                        revoking={},
+                        pending_revocation={},
                         target=((BAR, 0), (FOO, 1)),
                     ),
                 },
@@ -104,32 +104,32 @@ def test_the_whole_state_is_in_the_value():
 
 
 def test_the_numbering_of_topics_and_the_order_of_records_do_not_matter():
-    backwards = replayed(reversed(LOG[:9]))
-    assert backwards.groups["g"].saved.units.ids != replayed(LOG).groups["g"].saved.units.ids
-    assert saved(backwards) == saved(replayed(LOG))
+    backwards = replay_records(reversed(LOG[:9]))
+    assert backwards.groups["g"].saved.units.ids != replay_records(LOG).groups["g"].saved.units.ids
+    assert saved_state(backwards) == saved_state(replay_records(LOG))
 
 
 def test_a_counter_that_is_zero_is_not_there():
-    ledger = replayed(LOG)
+    ledger = replay_records(LOG)
     ledger.groups["g"].saved.assignor_votes["uniform"] = 0
-    assert difference_or_none(saved(ledger), saved(replayed(LOG))) is None
+    assert difference_or_none(saved_state(ledger), saved_state(replay_records(LOG))) is None
 
 
 def test_the_value_stays_when_the_ledger_goes_on():
-    ledger = replayed(LOG)
-    before = saved(ledger)
+    ledger = replay_records(LOG)
+    before = saved_state(ledger)
     group = ledger.groups["g"].saved
     group.instances.clear()
     group.members["b"].epoch = 9
     ledger.offsets["g"]["foo"].clear()
-    assert before == saved(replayed(LOG))
+    assert before == saved_state(replay_records(LOG))
 
 
 def test_the_first_difference_is_named():
-    live = saved(replayed(LOG))
+    live = saved_state(replay_records(LOG))
 
     def differs(*changes):
-        return difference_or_none(live, saved(replayed([*LOG, *changes])))
+        return difference_or_none(live, saved_state(replay_records([*LOG, *changes])))
 
     assert differs() is None
     assert differs(records.group_epoch("g", 3, 7)) == "groups g, epoch is 2 live and 3 in the replay."
@@ -151,27 +151,27 @@ def offset(partition, committed):
 
 def test_a_cleaner_leaves_the_last_record_of_each_key_and_does_not_touch_the_rest():
     log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
-    assert compacted(log, 0, True) == log
-    assert compacted(log, 3, False) == [offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
-    assert compacted(log, 3, True) == [offset(1, 1), offset(1, 2), offset(0, 3), offset(1, None)]
-    assert compacted(log, 6, False) == [offset(0, 3), offset(1, None)]
-    assert compacted(log, 6, True) == [offset(0, 3)]
+    assert compact(log, 0, True) == log
+    assert compact(log, 3, False) == [offset(1, 1), offset(0, None), offset(1, 2), offset(0, 3), offset(1, None)]
+    assert compact(log, 3, True) == [offset(1, 1), offset(1, 2), offset(0, 3), offset(1, None)]
+    assert compact(log, 6, False) == [offset(0, 3), offset(1, None)]
+    assert compact(log, 6, True) == [offset(0, 3)]
     assert len(log) == 6
 
 
 def test_a_reader_that_the_cleaner_overtakes_sees_the_old_beginning_and_the_new_rest():
     log = [offset(0, 1), offset(1, 1), offset(0, None), offset(1, 2), offset(2, None), offset(1, 3), offset(0, 9)]
-    assert overtaken(log, 1, 6) == [offset(0, 1), offset(0, None), offset(2, None), offset(1, 3), offset(0, 9)]
-    assert overtaken(log, 4, 2) == log
+    assert read_during_compaction(log, 1, 6) == [offset(0, 1), offset(0, None), offset(2, None), offset(1, 3), offset(0, 9)]
+    assert read_during_compaction(log, 4, 2) == log
 
 
 def test_a_claim_may_be_read_whose_release_the_cleaner_took():
     """KAFKA-19862: b has what a gave up, and the record in which a gave it up is gone."""
     log = [*LOG[:6], current("a", 2, [(FOO, (0, 1))]), current("a", 3, [(FOO, (0,))]), current("b", 3, [(FOO, (1,))])]
     log.append(current("a", 4, [(FOO, (0,))]))
-    left = overtaken(log, 7, len(log))
+    left = read_during_compaction(log, 7, len(log))
     assert left == [*log[:7], log[8], log[9]]
-    assert difference_or_none(saved(replayed(log)), saved(replayed(left))) is None
+    assert difference_or_none(saved_state(replay_records(log)), saved_state(replay_records(left))) is None
 
 
 def stays(group_id, member_id, epoch, wishes, partition):
@@ -212,6 +212,6 @@ def test_however_often_a_log_is_cleaned_it_says_the_same(log, rounds, share, rea
     """The last cleaner comes while the log is read. The logs of real coordinators pass the same law in the tests of `coord`."""
     left = log
     for cleaned, drops_tombstones in rounds:
-        left = compacted(left, round(len(left) * cleaned), drops_tombstones)
-    left = overtaken(left, round(len(left) * share * read), round(len(left) * share))
-    assert difference_or_none(saved(replayed(log)), saved(replayed(left))) is None
+        left = compact(left, round(len(left) * cleaned), drops_tombstones)
+    left = read_during_compaction(left, round(len(left) * share * read), round(len(left) * share))
+    assert difference_or_none(saved_state(replay_records(log)), saved_state(replay_records(left))) is None

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from apportion.sim.fleet import Draw
 from apportion.sim.kernel.scenario import PROTOCOLS
 from apportion.sim.play import play
+from apportion.sim.seed_pool import Draw
 
 SLICE = range(30)  # of each protocol in `make test`; more are `apportion sim --runs`
 LINE = re.compile(r"(?P<seed>\d+)(?P<said>( [a-z_]+=\S+)*) - (?P<why>.{10,})")

@@ -3,9 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apportion.sim.kernel.outcome import Broken
+from apportion.sim.kernel.outcome import Violation
 from apportion.sim.kernel.scenario import Fault, Scenario
-from apportion.sim.shrink import Shrunk, fewest, shortest
+from apportion.sim.shrink import Shrunk, minimal_subset, shrink_faults
 from tests.sim.stand_in import outcome
 
 
@@ -19,37 +19,37 @@ def breaking(law, *needed, at_ms=60_000):
 
     def play(scenario):
         kinds = [fault.kind for fault in scenario.faults]
-        return outcome(1, Broken(law, at_ms, "why") if all(kind in kinds for kind in needed) else None)
+        return outcome(1, Violation(law, at_ms, "why") if all(kind in kinds for kind in needed) else None)
 
     return play
 
 
 def test_only_the_faults_that_matter_stay():
-    shrunk = shortest(world("cut", "pause", "slow", "crash", "roll", "restart"), breaking("one-hand", "pause", "roll"))
-    assert shrunk == Shrunk((1, 4), outcome(1, Broken("one-hand", 60_000, "why")), shrunk.plays)
+    shrunk = shrink_faults(world("cut", "pause", "slow", "crash", "roll", "restart"), breaking("one-hand", "pause", "roll"))
+    assert shrunk == Shrunk((1, 4), outcome(1, Violation("one-hand", 60_000, "why")), shrunk.plays)
     assert shrunk.plays < 15
 
 
 def test_a_scenario_that_holds_has_no_shortest_list():
-    assert shortest(world("cut"), breaking("one-hand", "pause")) is None
+    assert shrink_faults(world("cut"), breaking("one-hand", "pause")) is None
 
 
 def test_a_law_that_breaks_without_faults_needs_none():
-    shrunk = shortest(world("cut", "pause"), breaking("one-hand"))
+    shrunk = shrink_faults(world("cut", "pause"), breaking("one-hand"))
     assert (shrunk.kept, shrunk.plays) == ((), 2)
 
 
 def test_faults_after_the_law_broke_are_not_tried():
-    shrunk = shortest(world("cut", "pause", *["slow"] * 50), breaking("one-hand", "cut", at_ms=1_500))
+    shrunk = shrink_faults(world("cut", "pause", *["slow"] * 50), breaking("one-hand", "cut", at_ms=1_500))
     assert (shrunk.kept, shrunk.plays) == ((0,), 3)  # all; those before; none
 
 
 def test_another_law_that_breaks_is_not_the_same_failure():
     def play(scenario):
         kinds = {fault.kind for fault in scenario.faults}
-        return outcome(1, Broken("one-hand" if kinds == {"cut", "pause"} else "no-defect", 60_000, "why"))
+        return outcome(1, Violation("one-hand" if kinds == {"cut", "pause"} else "no-defect", 60_000, "why"))
 
-    assert shortest(world("cut", "pause"), play).kept == (0, 1)
+    assert shrink_faults(world("cut", "pause"), play).kept == (0, 1)
 
 
 @given(st.integers(0, 40).flatmap(lambda size: st.tuples(st.just(size), st.lists(st.sets(st.integers(0, size)), min_size=1))))
@@ -62,6 +62,6 @@ def test_what_is_left_breaks_and_no_single_fault_can_be_left_out(given_):
         tried.append(kept)
         return any(each <= {*kept} for each in needed) or len(kept) == size
 
-    kept = fewest(tuple(range(size)), breaks)
+    kept = minimal_subset(tuple(range(size)), breaks)
     assert breaks(kept)
     assert not any(breaks(kept[:index] + kept[index + 1 :]) for index in range(len(kept)))

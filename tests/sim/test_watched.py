@@ -1,7 +1,7 @@
 """Each law that the watch asks can break: something small is broken on purpose, and the law says so.
 
-The laws of one group are broken in test_laws.py, those of classic groups in test_generations.py, those that a planted bug breaks in
-test_found.py.
+The laws of one group are broken in test_laws.py, those of classic groups in test_classic_laws.py, those that a planted bug
+breaks in test_found.py.
 """
 
 import pytest
@@ -12,10 +12,10 @@ from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
 from apportion.sim.actors import reader, worker
 from apportion.sim.checks.consumer_laws import WATCHED_LAWS
-from apportion.sim.kernel.scenario import drawn
+from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.play import play
+from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
 from tests.sim.test_found import FOUND
-from tests.sim.test_generations import SABOTAGE as OF_CLASSIC
 
 flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit
 answer, converge = heartbeat_api.heartbeat_response, playing._converge
@@ -51,16 +51,16 @@ def tells_the_epoch_before(verdict, settings):
 
 
 def commits_what_was_before(who, offsets, life):
-    return commit(who, {place: max(0, at - who.dice.randint(0, 3)) for place, at in offsets.items()}, life)
+    return commit(who, {place: max(0, at - who.rng.randint(0, 3)) for place, at in offsets.items()}, life)
 
 
 def commits_what_is_to_come(who, offsets, life):
     return commit(who, {place: at + 1 for place, at in offsets.items()}, life)
 
 
-def wishes_change_in_the_silence(stage):
-    converge(stage)
-    stage.world.after(1_000_000, stage.applications[0].subscribe, ())
+def wishes_change_in_the_silence(cluster):
+    converge(cluster)
+    cluster.simulation.call_later(1_000_000, cluster.applications[0].subscribe, ())
 
 
 SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says so
@@ -79,32 +79,36 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
 @pytest.mark.parametrize("what", SABOTAGE)
 def test_a_law_says_what_was_broken_on_purpose(what, monkeypatch):
     target, name, faulty, law = SABOTAGE[what]
-    world = drawn(0, duration_ms=30_000)
+    world = draw_scenario(0, duration_ms=30_000)
     assert play(world).broken is None
     monkeypatch.setattr(target, name, faulty)
     broken = play(world).broken
-    assert broken is not None and broken.law == law, broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
 
 
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(monkeypatch):
-    world = drawn(0, kinds=("broker-crash",), duration_ms=30_000)
+    world = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
     assert play(world).broken is None
     stored = coordinators.stored_records
     monkeypatch.setattr(coordinators, "stored_records", lambda partition: list(stored(partition))[:-2])
     broken = play(world).broken
-    assert broken is not None and (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
+    assert broken is not None, broken
+    assert (broken.law, broken.why) == ("durable", "reader0.1 was told epoch 3, and now it is at 2."), broken
 
 
 def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(monkeypatch):
     """As of a foreign client that has a partition of which the sink has nothing. The workers of this seed begin with each log."""
-    world = drawn(1, kinds=(), duration_ms=30_000)
+    world = draw_scenario(1, kinds=(), duration_ms=30_000)
     assert play(world).broken is None
     commit = worker.commit
     monkeypatch.setattr(
         worker, "commit", lambda who, offsets, *facts: commit(who, {place: at or 1 for place, at in offsets.items()}, *facts)
     )
     broken = play(world).broken
-    assert broken is not None and broken.law == "one-sink" and "commit" in broken.why, broken
+    assert broken is not None, broken
+    assert broken.law == "one-sink", broken
+    assert "commit" in broken.why, broken
     assert broken.why.endswith("the group's sink ends at 0.")
 
 

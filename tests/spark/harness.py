@@ -89,7 +89,7 @@ class Application:
     def lose(self):
         """Every process of the application is killed at one instant."""
         self._expected_end = True
-        host.lose(self.process.pid)
+        host.kill_host(self.process.pid)
         self.process.wait(10)
 
     def stop(self):
@@ -137,7 +137,8 @@ class Stage:
             self.producer.produce(
                 self.topic, f"event {len(self.produced)} {number}".encode(), partition=where, on_delivery=delivered
             )
-        assert self.producer.flush(90) == 0 and not failed, failed
+        assert self.producer.flush(90) == 0, failed
+        assert not failed, failed
 
     def rows(self):
         """(partition, offset, value) of every row of the table, sorted."""

@@ -38,11 +38,11 @@ def test_available_now_survives_an_outage_of_eight_seconds_and_reads_everything(
     application = stage.start("once", trigger="available now", source={"maxOffsetsPerTrigger": "100"})
     application.close_gate("written")
     application.wait_at("written")
-    halted = host.halt(own_broker.process.pid)
+    halted = host.suspend(own_broker.process.pid)
     application.open_gate("written")
     frozen_at = time.monotonic()
     until(lambda: time.monotonic() - frozen_at > 8, also=[application])
-    host.go_on(halted)
+    host.resume(halted)
     application.wait_for_end()
     assert stage.rows() == stage.expected()
     assert stage.total_committed() <= 400

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from apportion.cli.sim import run
-from apportion.cli.sim_options import Wish
+from apportion.cli.sim_options import SimOptions
 from apportion.sim.kernel.scenario import ScenarioRefused
 from apportion.spark.seeds import FIGURES, seeds, summary
 from tests.sim import stand_in
@@ -63,16 +63,16 @@ def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark):
 
 
 def test_the_real_simulator_gives_the_same_rows_on_spark(spark):
-    from apportion.sim.fleet import Draw, played
+    from apportion.sim.seed_pool import Draw, play_seed
 
     found = {each.seed: each.digest for each in seeds(spark, 4, duration_ms=5_000, kinds=["cut"]).collect()}
     draw = Draw(("cut",), {"duration_ms": 5_000})
-    assert found == {seed: played(seed, draw).digest for seed in range(4)}
+    assert found == {seed: play_seed(seed, draw).digest for seed in range(4)}
 
 
 def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(spark, tmp_path, capsys):
     out = tmp_path / "seeds"
-    code = run(Wish(runs=20, spark="local[2]", out=str(out), sizes={"seconds": 5}), stand_in.breaks_at_seven)
+    code = run(SimOptions(runs=20, spark="local[2]", out=str(out), sizes={"seconds": 5}), stand_in.breaks_at_seven)
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert code == 1
@@ -93,13 +93,13 @@ def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(spark, tm
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     assert session.read.parquet(str(out)).count() == 20
     session.stop()
-    assert run(Wish(runs=20, spark="local[2]", out=str(out)), stand_in.holds) == 2
+    assert run(SimOptions(runs=20, spark="local[2]", out=str(out)), stand_in.holds) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said == f"apportion sim: --out {out} is there already: name a directory that is not."
 
 
 def test_the_command_says_as_json_what_a_fleet_of_processes_says(capsys):
-    assert run(Wish(runs=9, spark="local[2]", as_json=True), stand_in.breaks_at_seven) == 1
+    assert run(SimOptions(runs=9, spark="local[2]", as_json=True), stand_in.breaks_at_seven) == 1
     on_spark = json.loads(capsys.readouterr().out)
-    assert run(Wish(runs=9, jobs=1, as_json=True), stand_in.breaks_at_seven) == 1
+    assert run(SimOptions(runs=9, jobs=1, as_json=True), stand_in.breaks_at_seven) == 1
     assert on_spark == json.loads(capsys.readouterr().out)

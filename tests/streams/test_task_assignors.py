@@ -45,7 +45,8 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, poli
     shares = played(company, policy, random, name)
     processes = len(company.names)
     assert len(shares.active) == len(company.tasks.end)
-    assert shares.active.min() >= 0 and shares.active.max() < processes
+    assert shares.active.min() >= 0
+    assert shares.active.max() < processes
     assert len(set(roles(shares))) == len(roles(shares))
     assert len(shares.warmup) <= (policy.max_warmup_replicas if name == "highavailability" else 0)
     count = np.bincount(shares.standby[:, 1], minlength=len(shares.active))
@@ -130,7 +131,8 @@ def test_fallback_takes_nothing_from_who_runs_it(random, policy):
     played(company, policy, random)
     crew = company.crew()
     shares = TASK_ASSIGNORS["fallback"](company.tasks, crew, policy)
-    assert shares.needs_probing_rebalance and shares.active[crew.task[crew.active]].tolist() == crew.process[crew.active].tolist()
+    assert shares.needs_probing_rebalance
+    assert shares.active[crew.task[crew.active]].tolist() == crew.process[crew.active].tolist()
 
 
 def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
@@ -189,7 +191,8 @@ def test_a_standby_that_moves_counts_among_the_warm_ups():
     company.consumers["c"] = 1
     seen = 0
     while (shares := high_availability(company.tasks, company.crew(), policy)).needs_probing_rebalance:
-        assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6 and len(shares.warmup) == 1
+        assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6
+        assert len(shares.warmup) == 1
         company.adopts(shares)
         seen += 1
     assert (seen, np.bincount(shares.active).tolist(), np.bincount(shares.standby[:, 0]).tolist()) == (4, [2, 2, 2], [2, 2, 2])
@@ -241,4 +244,5 @@ def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
     assert shares.active[kept].tolist() == first.active[kept].tolist()
     stood_by = {task: process for process, task in first.standby.tolist()}
     assert all(shares.active[task] == stood_by[task] for task in range(6) if first.active[task] == 2)
-    assert not shares.needs_probing_rebalance and not len(shares.warmup)
+    assert not shares.needs_probing_rebalance
+    assert not len(shares.warmup)

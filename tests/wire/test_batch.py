@@ -164,7 +164,7 @@ def test_a_producer_may_leave_out_no_offset_but_a_compacted_log_may():
 
 
 @pytest.mark.parametrize(
-    "body, count",
+    ("body", "count"),
     [
         (b"", 1),  # nothing there
         (bytes([14, 0, 0, 0, 2]) + b"k" + bytes([1, 0]) + b"x", 1),  # bytes after the last record

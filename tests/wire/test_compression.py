@@ -32,7 +32,7 @@ def test_a_room_serves_many_sizes(codec):
 
 
 @pytest.mark.parametrize(
-    "codec, data",
+    ("codec", "data"),
     [
         (GZIP, gzip.compress(LINES[:1000]) + gzip.compress(LINES[1000:])),
         (SNAPPY, bytes(cramjam.snappy.compress_raw(LINES))),

@@ -1,12 +1,13 @@
-"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned (KIP-792).
+"""Sticky assignors for aiokafka, which tells its own neither the generation (KIP-341) nor what a member owned
+(KIP-792).
 
-    from apportion.adapters.aiokafka import AIOKafkaConsumer, CooperativeSticky
+    from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky
 
-    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky()])
+    consumer = AIOKafkaConsumer("flights", group_id="g", partition_assignment_strategy=[AiokafkaCooperativeSticky()])
 
-The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything back before it joins
-again, whatever the assignor, so `CooperativeSticky` lets it into a cooperative group and keeps its partitions with it, but does not
-spare it the pause. Written for aiokafka 0.14.
+The consumer is aiokafka's; this one only shows its coordinator to the assignors. aiokafka gives everything
+back before it joins again, whatever the assignor, so `AiokafkaCooperativeSticky` lets it into a cooperative
+group and keeps its partitions with it, but does not spare it the pause. Written for aiokafka 0.14.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,7 +25,7 @@ from apportion.member.assignors.serde import encode_subscription
 from apportion.member.classic.leader import GroupSubscription, decode_group_subscription
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 
-__all__ = ["AIOKafkaConsumer", "CooperativeSticky", "Sticky"]
+__all__ = ["AIOKafkaConsumer", "AiokafkaCooperativeSticky", "AiokafkaSticky"]
 
 
 class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
@@ -41,14 +42,17 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     def metadata(self, topics: Iterable[str]) -> Any:
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
         if self._bound().generation == NO_GENERATION:
-            self._given, self._generation = Given(), NO_GENERATION  # it lost its place: others may have what it had
+            # it lost its place: others may have what it had
+            self._given, self._generation = Given(), NO_GENERATION
             self._assignor.on_assignment(self._given, NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = self._given.partitions if self.owns_between_rebalances else ()
         return encode_subscription(Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation))
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
-        """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what they say."""
+        """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what
+        they say.
+        """
         rows = (
             JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
             for name, *instance, said in members
@@ -63,7 +67,9 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """The member has this, as of its coordinator's generation. What was taken from it is free for the next rebalance."""
+        """The member has this, as of its coordinator's generation. What was taken from it is free for the
+        next rebalance.
+        """
         before = partitions_of(self._given.partitions)
         parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
         self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
@@ -72,14 +78,18 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             self._bound().request_rejoin()
 
 
-class Sticky(_AiokafkaAssignor):
-    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
+class AiokafkaSticky(_AiokafkaAssignor):
+    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their
+    user data.
+    """
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_AiokafkaAssignor):
-    """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one rebalance later."""
+class AiokafkaCooperativeSticky(_AiokafkaAssignor):
+    """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one
+    rebalance later.
+    """
 
     kind = builtin.CooperativeSticky
     owns_between_rebalances = True
@@ -91,7 +101,9 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     _partition_assignment_strategy: tuple[Any, ...]
 
     def __init__(self, *topics: str, **options: Any) -> None:
-        """As aiokafka's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
+        """As aiokafka's; `partition_assignment_strategy` may name the assignors of this module, as classes or
+        objects.
+        """
         super().__init__(*topics, **options)
         self._partition_assignment_strategy = tuple(map(_as_object, self._partition_assignment_strategy))
 

@@ -1,11 +1,12 @@
-"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns (KIP-792).
+"""Sticky assignors for kafka-python, whose own cooperative one never sends the generation of what it owns
+(KIP-792).
 
-    from apportion.adapters.kafka_python import CooperativeSticky, KafkaConsumer
+    from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaConsumer
 
-    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[CooperativeSticky])
+    consumer = KafkaConsumer("flights", group_id="g", partition_assignment_strategy=[KafkaPythonCooperativeSticky])
 
-The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what the consumer owns and
-not what it once did. Written for kafka-python 3.0.
+The consumer is kafka-python's; this one only shows its coordinator to the assignors, so that they say what
+the consumer owns and not what it once did. Written for kafka-python 3.0.
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from apportion.adapters.foreign import NO_GENERATION, ForeignCluster, SingleCons
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
 
-__all__ = ["CooperativeSticky", "KafkaConsumer", "Sticky"]
+__all__ = ["KafkaConsumer", "KafkaPythonCooperativeSticky", "KafkaPythonSticky"]
 
 VERSION = 3
 
@@ -68,14 +69,18 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         self._assignor.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
-class Sticky(_KafkaPythonAssignor):
-    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their user data."""
+class KafkaPythonSticky(_KafkaPythonAssignor):
+    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their
+    user data.
+    """
 
     kind = builtin.Sticky
 
 
-class CooperativeSticky(_KafkaPythonAssignor):
-    """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance later."""
+class KafkaPythonCooperativeSticky(_KafkaPythonAssignor):
+    """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance
+    later.
+    """
 
     kind = builtin.CooperativeSticky
 
@@ -84,7 +89,9 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
     """kafka-python's consumer, whose assignors of this module know their coordinator."""
 
     def __init__(self, *topics: str, **configs: Any) -> None:
-        """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as classes or objects."""
+        """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as
+        classes or objects.
+        """
         super().__init__(*topics, **configs)
         for each in self._coordinator._assignors.values():
             if isinstance(each, _KafkaPythonAssignor):

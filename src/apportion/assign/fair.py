@@ -141,7 +141,8 @@ class FairBlock:
         reached = self.reach < UNREACHED
         topic, member = reached[self.topic], reached[self.topics + self.member]
         parts = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
-        assert len(parts[0]) and len(parts[1]), "a block that is not level has a side with too much and one with room"
+        assert len(parts[0]), "a block that is not level has a side with too much and one with room"
+        assert len(parts[1]), "a block that is not level has a side with too much and one with room"
         return parts
 
 

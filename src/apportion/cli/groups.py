@@ -85,14 +85,14 @@ def _shown(bootstrap: str, timeout_ms: int, ask: Callable[[Cluster], tuple[Any, 
         print_failure("groups", error, as_json)
         return UNUSABLE
     try:
-        found, shown = ask(cluster)
+        report, shown = ask(cluster)
     except (Refused, Disconnected) as error:
         print_failure("groups", error, as_json)
         return FAILED
     finally:
         cluster.close()
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(report, indent=2))
         return 0
     console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for part in shown:
@@ -113,7 +113,7 @@ def _listed(cluster: Cluster) -> list[dict[str, str]]:
 def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
     """All that the cluster tells of the group; of groups that are neither consumer nor classic ones, their offsets."""
     try:
-        told = _described(cluster, group_id)
+        group_description = _described(cluster, group_id)
     except Refused as error:
         listed = next((row for row in _listed(cluster) if row["group"] == group_id), None)
         if error.code is not Code.GROUP_ID_NOT_FOUND:
@@ -123,16 +123,16 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
         return _classic(cluster, listed)
     owned = (
         TopicIdPartition(each.topic_name, each.topic_id, partition)
-        for member in told.members
+        for member in group_description.members
         for each in member.assignment.topic_partitions
         for partition in each.partitions
     )
     return {
         "group": group_id,
         "type": "consumer",
-        "state": told.group_state,
-        "epoch": told.group_epoch,
-        "assignor": told.assignor_name,
+        "state": group_description.group_state,
+        "epoch": group_description.group_epoch,
+        "assignor": group_description.assignor_name,
         "members": [
             {
                 "member": member.member_id,
@@ -143,7 +143,7 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
                 "epoch": member.member_epoch,
                 "owns": {each.topic_name: sorted(each.partitions) for each in member.assignment.topic_partitions},
             }
-            for member in sorted(told.members, key=lambda member: member.member_id)
+            for member in sorted(group_description.members, key=lambda member: member.member_id)
         ],
         **_offsets(cluster, group_id, owned),
     }
@@ -152,7 +152,9 @@ def _group(cluster: Cluster, group_id: str) -> dict[str, Any]:
 def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
     """What is told of a classic group. Whose assignment is no consumer's, or cannot be read, owns nothing that could be named."""
     group_id = listed["group"]
-    told = cluster.call(DescribeGroupsRequest(groups=(group_id,)), coordinator=group_id, version=WITHOUT_ERRORS).groups[0]
+    group_description = cluster.call(
+        DescribeGroupsRequest(groups=(group_id,)), coordinator=group_id, version=WITHOUT_ERRORS
+    ).groups[0]
     members = [
         {
             "member": member.member_id,
@@ -160,9 +162,9 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
             "client": member.client_id,
             "host": member.client_host,
             "protocol": "classic",
-            "owns": _assigned(member.member_assignment) if told.protocol_type == "consumer" else {},
+            "owns": _assigned(member.member_assignment) if group_description.protocol_type == "consumer" else {},
         }
-        for member in sorted(told.members, key=lambda member: member.member_id)
+        for member in sorted(group_description.members, key=lambda member: member.member_id)
     ]
     topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
     owned = (
@@ -173,7 +175,7 @@ def _classic(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
         for partition in partitions
         if 0 <= partition < topic.partitions
     )
-    about = {"assignor": told.protocol_data} if told.protocol_data else {}
+    about = {"assignor": group_description.protocol_data} if group_description.protocol_data else {}
     return {**listed, **about, "members": members, **_offsets(cluster, group_id, owned)}
 
 

@@ -252,7 +252,7 @@ def sim(
     apportion sim --spark 'local[2]' --runs 100000 --out ./seeds
     """
     from apportion.cli.sim import run
-    from apportion.cli.sim_options import Wish
+    from apportion.cli.sim_options import SimOptions
 
     said = {
         "workers": workers,
@@ -275,8 +275,8 @@ def sim(
         "encodes": encodes,
     }
     sizes = {name: size for name, size in said.items() if size is not None}
-    wish = Wish(seed, only_faults, runs, first, jobs, spark, out, shrink, quiet, trace, whole, as_json, sizes, fault or [])
-    raise typer.Exit(run(wish))
+    options = SimOptions(seed, only_faults, runs, first, jobs, spark, out, shrink, quiet, trace, whole, as_json, sizes, fault or [])
+    raise typer.Exit(run(options))
 
 
 STEPS = "How it is done"
@@ -346,7 +346,7 @@ def streams_rehearse(
     apportion streams rehearse --from 4.0 --to 2.8 --picture downgrade.svg
     apportion streams rehearse --matrix --spark 'local[2]'
     """
-    from apportion.cli.streams_rehearse import Wish, run
+    from apportion.cli.streams_rehearse import RehearseOptions, run
 
     sizes = {
         "from_": from_,
@@ -363,7 +363,7 @@ def streams_rehearse(
         "session_ms": session_ms,
         "seed": seed,
     }
-    raise typer.Exit(run(Wish(sizes, as_json, picture, trace, matrix, spark, jobs)))
+    raise typer.Exit(run(RehearseOptions(sizes, as_json, picture, trace, matrix, spark, jobs)))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from rich.progress import track
 from rich.table import Table
 
 from apportion.cli.lines import print_sentence
-from apportion.sim.fleet import cores
-from apportion.sim.streams.matrix import BACKPORTED, FROM, TO, Play, Played, cells, played, plays
+from apportion.sim.seed_pool import usable_cores
+from apportion.sim.streams.matrix import BACKPORTED, FROM, TO, MatrixResult, MatrixRun, cells, matrix_runs, play_run
 from apportion.sim.streams.rehearsal import RehearsalRefused
 
 PIPED_COLUMNS = 120
@@ -28,10 +28,10 @@ class Cell(NamedTuple):
 
     from_: str
     to: str
-    plays: tuple[Played, ...]
+    plays: tuple[MatrixResult, ...]
 
     @property
-    def failed(self) -> tuple[Played, ...]:
+    def failed(self) -> tuple[MatrixResult, ...]:
         """The plays in which a law broke."""
         return tuple(each for each in self.plays if not each.holds)
 
@@ -41,30 +41,30 @@ class Cell(NamedTuple):
         return max(each.longest_unowned_ms for each in self.plays)
 
     def __str__(self) -> str:
-        said = f"{len(self.failed)} of {len(self.plays)} fail" if self.failed else f"{self.longest_unowned_ms / 1000:.1f} s"
+        text = f"{len(self.failed)} of {len(self.plays)} fail" if self.failed else f"{self.longest_unowned_ms / 1000:.1f} s"
         mark = "*" if self.to in BACKPORTED else " "
-        return f"{self.plays[0].bounces} x {said:>6}{mark}"
+        return f"{self.plays[0].bounces} x {text:>6}{mark}"
 
 
 def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) -> int:
     """The whole matrix is on stdout; the exit code. jobs: processes to play in, as many as there are cores if None."""
-    wanted = plays(seed)
-    outcomes = _on_spark(spark, wanted) if spark else _here(wanted, jobs or cores())
-    by_cell: dict[tuple[str, str], list[Played]] = {cell: [] for cell in cells()}
+    wanted = matrix_runs(seed)
+    outcomes = _on_spark(spark, wanted) if spark else _here(wanted, jobs or usable_cores())
+    by_cell: dict[tuple[str, str], list[MatrixResult]] = {cell: [] for cell in cells()}
     for one in outcomes:
         by_cell[one.from_, one.to].append(one)
-    found = [Cell(*cell, tuple(sorted(some))) for cell, some in by_cell.items()]
+    table = [Cell(*cell, tuple(sorted(some))) for cell, some in by_cell.items()]
     if as_json:
-        print(json.dumps([_told(cell) for cell in found], indent=2))
+        print(json.dumps([_cell_json(cell) for cell in table], indent=2))
     else:
-        _show(found)
-    return BROKEN if any(cell.failed for cell in found) else 0
+        _show(table)
+    return BROKEN if any(cell.failed for cell in table) else 0
 
 
-def _here(wanted: list[Play], jobs: int) -> list[Played]:
+def _here(wanted: list[MatrixRun], jobs: int) -> list[MatrixResult]:
     console = Console(stderr=True)
     with _pool(jobs) as pool:
-        outcomes = pool.map(played, wanted, chunksize=4)
+        outcomes = pool.map(play_run, wanted, chunksize=4)
         quiet = not console.is_terminal
         return list(track(outcomes, "upgrades", total=len(wanted), console=console, transient=True, disable=quiet))
 
@@ -78,7 +78,7 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
         raise RehearsalRefused("a process that played some of the upgrades was killed: is there enough memory?") from None
 
 
-def _on_spark(master: str, wanted: list[Play]) -> list[Played]:
+def _on_spark(master: str, wanted: list[MatrixRun]) -> list[MatrixResult]:
     try:
         from apportion.spark import seeds as sessions
         from apportion.spark.rehearsals import rehearsals
@@ -93,11 +93,11 @@ def _on_spark(master: str, wanted: list[Play]) -> list[Played]:
             session.stop()
     except sessions.SparkError as error:
         raise RehearsalRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
-    return [Played(**dict(row.asDict(), versions=tuple(row.versions))) for row in rows]
+    return [MatrixResult(**dict(row.asDict(), versions=tuple(row.versions))) for row in rows]
 
 
-def _show(found: Iterable[Cell]) -> None:
-    at = {(cell.from_, cell.to): cell for cell in found}
+def _show(cells: Iterable[Cell]) -> None:
+    at = {(cell.from_, cell.to): cell for cell in cells}
     table = Table(
         "from", *(f"to {to}" for to in TO), title="KIP-268's matrix: rolling bounces, and the longest time without an owner"
     )
@@ -123,7 +123,7 @@ def _show(found: Iterable[Cell]) -> None:
     console.print(f"{failed} of them fail" if failed else "all hold")
 
 
-def _told(cell: Cell) -> dict[str, Any]:
+def _cell_json(cell: Cell) -> dict[str, Any]:
     first = cell.plays[0]
     return {
         "from": cell.from_,

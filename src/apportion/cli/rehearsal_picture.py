@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from apportion.sim.streams.cluster import Point
-from apportion.sim.streams.rehearsal import Rehearsed
+from apportion.sim.streams.cluster import InstanceChange
+from apportion.sim.streams.rehearsal import RehearsalResult
 
 COLOURS = ("#4477aa", "#ccbb44", "#228833", "#aa3377", "#66ccee", "#ee6677")  # told apart by colour-blind eyes too
 VERSIONS = ("#dddddd", "#bbbbbb", "#888888", "#555555")
@@ -16,7 +16,7 @@ PALE = 0.22
 LEFT, TOP, WIDTH, ROW, STRIP, BELOW = 84, 84, 1000, 34, 26, 96
 
 
-class Span(NamedTuple):
+class InstanceSpan(NamedTuple):
     """From and until when an instance ran as `label` ("": it did not live) and ran so many tasks."""
 
     from_ms: int
@@ -40,37 +40,42 @@ class _Axis(NamedTuple):
         return iter(range(0, span_s + 1, step_s))
 
 
-def upgrade_svg(rehearsed: Rehearsed) -> str:
+def upgrade_svg(rehearsed: RehearsalResult) -> str:
     """An SVG document."""
     names = [f"app{number + 1}" for number in range(rehearsed.rehearsal.instances)]
     first_ms = rehearsed.steps[0].at_ms if rehearsed.steps else 0
     axis = _Axis(max(0, first_ms - 4_000), rehearsed.simulated_ms)
-    rows = {name: spans([point for point in rehearsed.points if point.instance == name], axis.to_ms) for name in names}
-    labels = list(dict.fromkeys(str(point.runs_as) for point in rehearsed.points if point.runs_as))
+    rows = {
+        name: instance_spans([point for point in rehearsed.instance_changes if point.instance == name], axis.to_ms)
+        for name in names
+    }
+    labels = list(dict.fromkeys(str(point.runs_as) for point in rehearsed.instance_changes if point.runs_as))
     colour = {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
     most = max([1, *(span.tasks for row in rows.values() for span in row if span.to_ms > axis.from_ms)])
     bottom = TOP + ROW * len(names)
-    drawn = [*_frame(rehearsed, bottom)]
+    parts = [*_frame(rehearsed, bottom)]
     for number, (name, row) in enumerate(rows.items()):
         y = TOP + ROW * number
-        drawn.append(f'<text x="{LEFT - 12}" y="{y + ROW / 2 + 4}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<text x="{LEFT - 12}" y="{y + ROW / 2 + 4}" text-anchor="end">{escape(name)}</text>')
         for span in row:
-            drawn += _drawn(span, axis, y, colour=colour.get(span.label, "none"), most=most)
-    drawn += _steps(rehearsed, axis, bottom)
-    drawn += _versions(rehearsed, axis, bottom + 10)
-    drawn += _time(axis, bottom + 10 + STRIP)
-    drawn += _legend(colour, bottom + STRIP + 62)
-    return "\n".join([*drawn, "</svg>", ""])
+            parts += _span_svg(span, axis, y, colour=colour.get(span.label, "none"), most=most)
+    parts += _steps(rehearsed, axis, bottom)
+    parts += _versions(rehearsed, axis, bottom + 10)
+    parts += _time(axis, bottom + 10 + STRIP)
+    parts += _legend(colour, bottom + STRIP + 62)
+    return "\n".join([*parts, "</svg>", ""])
 
 
-def spans(points: Sequence[Point], end_ms: int) -> list[Span]:
+def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[InstanceSpan]:
     """What the instance was, without a gap from its first point to the end."""
     ends = [*(point.at_ms for point in points[1:]), end_ms]
-    found = [Span(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks) for p, end in zip(points, ends, strict=True)]
-    return [span for span in found if span.to_ms > span.from_ms]
+    all_spans = [
+        InstanceSpan(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks) for p, end in zip(points, ends, strict=True)
+    ]
+    return [span for span in all_spans if span.to_ms > span.from_ms]
 
 
-def _frame(rehearsed: Rehearsed, bottom: int) -> list[str]:
+def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
     rehearsal = rehearsed.rehearsal
     way = rehearsal.upgrade
     many = "one rolling bounce" if len(way.bounces) == 1 else "two rolling bounces"
@@ -88,7 +93,7 @@ def _frame(rehearsed: Rehearsed, bottom: int) -> list[str]:
     ]
 
 
-def _drawn(span: Span, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
+def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
     """The span: pale over the whole height while the instance lives, and full as high as its tasks are many."""
     x, width = axis.x(span.from_ms), axis.x(span.to_ms) - axis.x(span.from_ms)
     if not span.label or width <= 0:
@@ -102,52 +107,52 @@ def _drawn(span: Span, axis: _Axis, y: int, *, colour: str, most: int) -> list[s
     ]
 
 
-def _steps(rehearsed: Rehearsed, axis: _Axis, bottom: int) -> list[str]:
-    drawn = []
+def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
+    parts = []
     for step in rehearsed.steps:
         x, mark = axis.x(step.at_ms), f"{step.number}{' leader' if step.led else ''}"
-        drawn.append(
+        parts.append(
             f'<path d="M{x:.1f} {TOP - 8}V{bottom + 10 + STRIP}" stroke="#444" stroke-dasharray="2 4" stroke-width="0.8"/>'
         )
-        drawn.append(f'<text x="{x:.1f}" y="{TOP - 12}" text-anchor="middle" font-size="11" fill="#444">{mark}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{TOP - 12}" text-anchor="middle" font-size="11" fill="#444">{mark}</text>')
         if step.crashed:
-            drawn.append(
+            parts.append(
                 f'<text x="{x + 6:.1f}" y="{bottom + 6}" font-size="10" fill="#cc0000">{escape(step.crashed)} crashes</text>'
             )
-    return drawn
+    return parts
 
 
-def _versions(rehearsed: Rehearsed, axis: _Axis, y: int) -> list[str]:
+def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
     """The metadata version of the newest assignment that somebody works by."""
     changes = [(axis.from_ms, rehearsed.version_before)]
-    for point in rehearsed.points:
+    for point in rehearsed.instance_changes:
         if point.at_ms > axis.from_ms and point.version not in (-1, changes[-1][1]) and point.version >= changes[-1][1]:
             changes.append((point.at_ms, point.version))
     ends = [*(at_ms for at_ms, _ in changes[1:]), axis.to_ms]
     shade = {version: VERSIONS[min(number, len(VERSIONS) - 1)] for number, (_, version) in enumerate(changes)}
-    drawn = [f'<text x="{LEFT - 12}" y="{y + STRIP / 2 + 4}" text-anchor="end" fill="#666">version</text>']
+    parts = [f'<text x="{LEFT - 12}" y="{y + STRIP / 2 + 4}" text-anchor="end" fill="#666">version</text>']
     for (at_ms, version), end_ms in zip(changes, ends, strict=True):
         x, width = axis.x(at_ms), axis.x(end_ms) - axis.x(at_ms)
         ink = "white" if shade[version] in VERSIONS[2:] else "#222"
-        drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{STRIP}" fill="{shade[version]}"/>')
-        drawn.append(f'<text x="{x + 6:.1f}" y="{y + STRIP / 2 + 4}" fill="{ink}">{version}</text>')
-    return drawn
+        parts.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{STRIP}" fill="{shade[version]}"/>')
+        parts.append(f'<text x="{x + 6:.1f}" y="{y + STRIP / 2 + 4}" fill="{ink}">{version}</text>')
+    return parts
 
 
 def _time(axis: _Axis, y: int) -> list[str]:
-    drawn = []
+    parts = []
     for second in axis.seconds():
         x = axis.x(axis.from_ms + second * 1000)
-        drawn.append(f'<path d="M{x:.1f} {y}v5" stroke="#888"/>')
-        drawn.append(f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle" fill="#666">{second} s</text>')
-    return drawn
+        parts.append(f'<path d="M{x:.1f} {y}v5" stroke="#888"/>')
+        parts.append(f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle" fill="#666">{second} s</text>')
+    return parts
 
 
 def _legend(colour: dict[str, str], y: int) -> list[str]:
-    drawn, x = [], float(LEFT)
+    parts, x = [], float(LEFT)
     for label, fill in colour.items():
-        drawn.append(f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>')
-        drawn.append(f'<text x="{x + 20:.0f}" y="{y}">{escape(label)}</text>')
+        parts.append(f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>')
+        parts.append(f'<text x="{x + 20:.0f}" y="{y}">{escape(label)}</text>')
         x += 44 + 6.6 * len(label)
-    drawn.append(f'<text x="{x:.0f}" y="{y}" fill="#666">height: tasks that it runs; white: it is away</text>')
-    return drawn
+    parts.append(f'<text x="{x:.0f}" y="{y}" fill="#666">height: tasks that it runs; white: it is away</text>')
+    return parts

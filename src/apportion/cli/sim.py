@@ -15,29 +15,29 @@ from rich.text import Text
 
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
-from apportion.cli.sim_fleet import BROKEN, play_here, play_on_spark
-from apportion.cli.sim_options import Wish, numbers_of, refuse_contradictions
+from apportion.cli.sim_options import SimOptions, fault_numbers, refuse_contradictions
 from apportion.cli.sim_picture import picture
-from apportion.sim.fleet import NoProcess, Play
+from apportion.cli.sim_seeds import BROKEN, play_here, play_on_spark
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import FAULTS, Fault, Scenario, ScenarioRefused
-from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import play
-from apportion.sim.shrink import shortest
+from apportion.sim.seed_pool import NoProcess, PlayScenario
+from apportion.sim.shrink import shrink_faults
 
 UNUSABLE = 2  # exit code where the arguments make no sense
 LAST_LINES = 200
 PIPED_COLUMNS = 120
 
 
-def run(wish: Wish, play: Play = play) -> int:
+def run(options: SimOptions, play: PlayScenario = play) -> int:
     """What was wished for is on stdout; the exit code. play: in the place of the real simulator."""
     try:
-        code = _run(wish, play)
+        code = _run(options, play)
         sys.stdout.flush()
         return code
     except (ScenarioRefused, NoProcess) as error:
-        print_failure("sim", error, wish.as_json)
+        print_failure("sim", error, options.as_json)
     except BrokenPipeError:  # who reads this has seen enough
         _drop_stdout()
         return 0
@@ -52,14 +52,14 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _run(wish: Wish, play: Play) -> int:
-    refuse_contradictions(wish)
-    wish.draw.scenario(wish.seed or wish.shrink or wish.first or 0)  # an impossible world is refused before anything starts
-    if wish.seed is not None:
-        return _show(wish, wish.seed, play)
-    if wish.shrink is not None:
-        return _shrink(wish, wish.shrink, play)
-    return play_on_spark(wish, play) if wish.spark else play_here(wish, play)
+def _run(options: SimOptions, play: PlayScenario) -> int:
+    refuse_contradictions(options)
+    options.draw.scenario(options.seed or options.shrink or options.first or 0)  # refuse an impossible world first
+    if options.seed is not None:
+        return _show(options, options.seed, play)
+    if options.shrink is not None:
+        return _shrink(options, options.shrink, play)
+    return play_on_spark(options, play) if options.spark else play_here(options, play)
 
 
 def _console() -> Console:
@@ -72,26 +72,26 @@ def _console() -> Console:
 # One history
 
 
-def _show(wish: Wish, seed: int, play: Play) -> int:
-    scenario = wish.draw.scenario(seed)
-    kept = None if wish.only_faults is None else numbers_of(wish.only_faults, scenario)
+def _show(options: SimOptions, seed: int, play: PlayScenario) -> int:
+    scenario = options.draw.scenario(seed)
+    kept = None if options.only_faults is None else fault_numbers(options.only_faults, scenario)
     if kept is not None:
         scenario = scenario.with_faults(scenario.faults[number] for number in kept)
     try:
-        with wish.trace.open("w") if wish.trace else nullcontext() as file:
-            chronicle = Chronicle() if file or not wish.as_json else None
-            outcome = play(scenario, chronicle)
-            if file and chronicle:
-                file.writelines(f"{line}\n" for line in chronicle.lines)
+        with options.trace.open("w") if options.trace else nullcontext() as file:
+            trace = Trace() if file or not options.as_json else None
+            outcome = play(scenario, trace)
+            if file and trace:
+                file.writelines(f"{line}\n" for line in trace.lines)
     except OSError as error:
-        raise ScenarioRefused(f"--trace {wish.trace} cannot be written: {error.strerror}.") from None
-    if wish.as_json:
-        print(json.dumps(_told(outcome, scenario, wish.command(seed, kept)), indent=2))
-    elif chronicle:
-        if not wish.quiet:
-            _print_trace(wish, chronicle)
+        raise ScenarioRefused(f"--trace {options.trace} cannot be written: {error.strerror}.") from None
+    if options.as_json:
+        print(json.dumps(_history_json(outcome, scenario, options.command(seed, kept)), indent=2))
+    elif trace:
+        if not options.quiet:
+            _print_trace(options, trace)
         console = _console()
-        for line in picture(scenario, outcome, chronicle.hands, console.width):
+        for line in picture(scenario, outcome, trace.ownership, console.width):
             print_sentence(console, line)
         console.print(_faults_table(scenario, range(len(scenario.faults)) if kept is None else kept))
         console.print(_figures_table(outcome))
@@ -99,19 +99,19 @@ def _show(wish: Wish, seed: int, play: Play) -> int:
     return 0 if outcome.holds else BROKEN
 
 
-def _print_trace(wish: Wish, chronicle: Chronicle) -> None:
-    count = len(chronicle.lines)
-    if wish.trace:
-        print(f"{count:,} lines in {wish.trace}\n")
+def _print_trace(options: SimOptions, trace: Trace) -> None:
+    count = len(trace.lines)
+    if options.trace:
+        print(f"{count:,} lines in {options.trace}\n")
         return
-    shown = chronicle.lines if wish.whole else chronicle.lines[-LAST_LINES:]
+    shown = trace.lines if options.whole else trace.lines[-LAST_LINES:]
     if len(shown) < count:
         print(f"... {count - len(shown):,} lines before these: --all shows them, --trace FILE keeps them")
     sys.stdout.writelines(f"{line}\n" for line in shown)
     print()
 
 
-def _told(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
+def _history_json(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
     """A history as JSON; no figure in it comes from a real clock."""
     figures = outcome._asdict()
     for name in ("seed", "digest", "broken"):
@@ -140,7 +140,7 @@ def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = F
     """The faults of the scenario, each with its number in the list that was drawn."""
     table = Table("fault", "at", "kind", "befalls", "amount", *(("what it does",) if explains else ()))
     for number, fault in zip(numbers, scenario.faults, strict=True):
-        row = (str(number), f"{fault.at_ms / 1000:.3f} s", fault.kind, _victim(fault, scenario), _amount(fault))
+        row = (str(number), f"{fault.at_ms / 1000:.3f} s", fault.kind, _victim(fault, scenario), _magnitude(fault))
         table.add_row(*row, *((FAULTS[fault.kind],) if explains else ()))
     return table
 
@@ -158,7 +158,7 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
     return f"{name} or broker" if fault.kind == "clock-jump" else name
 
 
-def _amount(fault: Fault) -> str:
+def _magnitude(fault: Fault) -> str:
     """How long the fault lasts, or how much it is."""
     if fault.kind in AT_ONCE:
         return ""
@@ -194,19 +194,27 @@ def _verdict(outcome: Outcome) -> Text:
 # The fewest faults
 
 
-def _shrink(wish: Wish, seed: int, play: Play) -> int:
-    scenario = wish.draw.scenario(seed)
+def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
+    scenario = options.draw.scenario(seed)
     with Console(stderr=True).status(f"leaving out faults of seed {seed}") if sys.stderr.isatty() else nullcontext():
-        shrunk = shortest(scenario, play)
+        shrunk = shrink_faults(scenario, play)
     if shrunk is None:
-        print(json.dumps({"verdict": "holds", "seed": seed}) if wish.as_json else f"seed {seed} holds: there is nothing to shrink")
+        print(
+            json.dumps({"verdict": "holds", "seed": seed}) if options.as_json else f"seed {seed} holds: there is nothing to shrink"
+        )
         return 0
-    broken, command = shrunk.outcome.broken, wish.command(seed, shrunk.kept)
+    broken, command = shrunk.outcome.broken, options.command(seed, shrunk.kept)
     assert broken is not None
     faults = [(number, scenario.faults[number]) for number in shrunk.kept]
-    if wish.as_json:
-        told = [{"number": number, **fault._asdict()} for number, fault in faults]
-        whole = {"verdict": "broken", "seed": seed, "broken": broken._asdict(), "faults": told, "of": len(scenario.faults)}
+    if options.as_json:
+        numbered_faults = [{"number": number, **fault._asdict()} for number, fault in faults]
+        whole = {
+            "verdict": "broken",
+            "seed": seed,
+            "broken": broken._asdict(),
+            "faults": numbered_faults,
+            "of": len(scenario.faults),
+        }
         print(json.dumps({**whole, "plays": shrunk.plays, "command": command}, indent=2))
         return BROKEN
     console = _console()

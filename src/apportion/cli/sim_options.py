@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from apportion.sim.fleet import Draw
 from apportion.sim.kernel.scenario import Scenario, ScenarioRefused
+from apportion.sim.seed_pool import Draw
 
 
-class Wish(NamedTuple):
+class SimOptions(NamedTuple):
     """What the command line says. sizes: by the names of the options; faults: kinds, or `none`."""
 
     seed: int | None = None
@@ -27,7 +27,7 @@ class Wish(NamedTuple):
     faults: list[str] = []  # noqa: RUF012
 
     @property
-    def options(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         """Every option that was given, by its name on the command line."""
         names = {"whole": "--all", "as_json": "--json"}
         given = {names.get(field, "--" + field.replace("_", "-")): value for field, value in self._asdict().items()}
@@ -82,9 +82,9 @@ def _option(name: str, size: Any) -> str:
     return f"--{name} {size}" if not isinstance(size, bool) else f"--{name}" if size else f"--no-{name}"
 
 
-def refuse_contradictions(wish: Wish) -> None:
+def refuse_contradictions(options: SimOptions) -> None:
     """ScenarioRefused where options exclude each other, miss another one, or nothing is to be played."""
-    given = wish.options
+    given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:
         raise ScenarioRefused("say what to play: --seed N for one history, --runs N for many, --shrink SEED for its fewest faults.")
     for one, other in EXCLUDE:
@@ -102,12 +102,12 @@ def _at_least_one(name: str, value: int) -> None:
         raise ScenarioRefused(f"{name} must be at least 1, not {value}.")
 
 
-def numbers_of(said: str, scenario: Scenario) -> tuple[int, ...]:
+def fault_numbers(numbers_text: str, scenario: Scenario) -> tuple[int, ...]:
     """The numbers of the faults that `--only-faults` says, in order."""
     try:
-        numbers = sorted({int(word) for word in said.split(",")})
+        numbers = sorted({int(word) for word in numbers_text.split(",")})
     except ValueError:
-        raise ScenarioRefused(f"--only-faults takes numbers with commas between, such as 3,7,9, not {said!r}.") from None
+        raise ScenarioRefused(f"--only-faults takes numbers with commas between, such as 3,7,9, not {numbers_text!r}.") from None
     count = len(scenario.faults)
     if wrong := [number for number in numbers if not 0 <= number < count]:
         there = f"numbered 0 to {count - 1}" if count else "so none can be chosen"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.kernel.trace import Hand
+from apportion.sim.kernel.trace import OwnershipChange
 
 LETTERS = ascii_uppercase + ascii_lowercase  # of applications; those beyond share the last
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of kinds of faults
@@ -32,12 +32,12 @@ LEAST_COLUMNS = 10
 TICK_COLUMNS = 14
 
 
-class Stretch(NamedTuple):
-    """From and until when `who` used a partition. "": nobody did; with a + in it: two did."""
+class OwnershipSpan(NamedTuple):
+    """From and until when `owner` used a partition. "": nobody did; with a + in it: two did."""
 
     start_us: int
     end_us: int
-    who: str
+    owner: str
 
 
 class Axis(NamedTuple):
@@ -51,21 +51,21 @@ class Axis(NamedTuple):
         return max(0, min(self.columns - 1, at_us * self.columns // self.span_us))
 
 
-def picture(scenario: Scenario, outcome: Outcome, hands: Sequence[Hand], width: int) -> list[Text]:
+def picture(scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int) -> list[Text]:
     """The lines of the whole picture, none wider than `width` if that leaves room for a few columns."""
-    end_us = max(1, outcome.simulated_ms * 1_000, hands[-1].at_us if hands else 0)
-    rows = _stretches(hands, end_us)
+    end_us = max(1, outcome.simulated_ms * 1_000, changes[-1].at_us if changes else 0)
+    rows = _ownership_spans(changes, end_us)
     label = max((len(f"{group} {place}") for group, place in rows), default=0) + 1
     axis = Axis(end_us, max(LEAST_COLUMNS, width - label))
-    letters = _letters({name for hand in hands for name in hand.who.split("+") if name})
+    letters = _letters({name for change in changes for name in change.owner.split("+") if name})
     marks = {kind: MARKS[number] for number, kind in enumerate(dict.fromkeys(fault.kind for fault in scenario.faults))}
     lines = [Text(" " * label + line, style="bold red") for line in _fault_lines(scenario, marks, axis)]
     lines.append(Text(" " * label + _ticks(axis, scenario, outcome), style="dim"))
-    for (group, place), stretches in rows.items():
+    for (group, place), spans in rows.items():
         line = Text(f"{f'{group} {place}':<{label}}")
-        for who in _cells(stretches, axis):
-            letter, style = (BOTH, "bold white on red") if "+" in who else letters.get(who, (NOBODY, "dim"))
-            line.append(letter if who is not ABSENT else " ", style)
+        for owner in _cells(spans, axis):
+            letter, style = (BOTH, "bold white on red") if "+" in owner else letters.get(owner, (NOBODY, "dim"))
+            line.append(letter if owner is not ABSENT else " ", style)
         lines.append(line)
     return [*lines, Text(), *_legend(letters, marks, scenario)]
 
@@ -73,28 +73,33 @@ def picture(scenario: Scenario, outcome: Outcome, hands: Sequence[Hand], width: 
 ABSENT = "\0"  # in the place of a name: the partition is not there yet
 
 
-def _stretches(hands: Iterable[Hand], end_us: int) -> dict[tuple[str, str], list[Stretch]]:
-    """Each partition's stretches without a gap from its first hand to the end; partitions in the order of their names."""
-    found: dict[tuple[str, str], list[Hand]] = {}
-    for hand in hands:
-        found.setdefault((hand.group, hand.place), []).append(hand)
+def _ownership_spans(changes: Iterable[OwnershipChange], end_us: int) -> dict[tuple[str, str], list[OwnershipSpan]]:
+    """Return the spans of each partition, without a gap from its first change of owner to the end, by name."""
+    changes_by_partition: dict[tuple[str, str], list[OwnershipChange]] = {}
+    for change in changes:
+        changes_by_partition.setdefault((change.group, change.partition), []).append(change)
     rows = {}
-    for key in sorted(found, key=lambda key: (key[0], _natural(key[1]))):
-        ends = [*(hand.at_us for hand in found[key][1:]), end_us]
-        rows[key] = [Stretch(hand.at_us, end, hand.who) for hand, end in zip(found[key], ends, strict=True)]
+    for key in sorted(changes_by_partition, key=lambda key: (key[0], _natural(key[1]))):
+        ends = [*(change.at_us for change in changes_by_partition[key][1:]), end_us]
+        rows[key] = [
+            OwnershipSpan(change.at_us, end, change.owner) for change, end in zip(changes_by_partition[key], ends, strict=True)
+        ]
     return rows
 
 
-def _cells(stretches: list[Stretch], axis: Axis) -> list[str]:
+def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
     """Who has the partition in each column: two if two have it for any moment of it, else who has it longest."""
     shares: list[dict[str, int]] = [{} for _ in range(axis.columns)]
-    for stretch in stretches:
-        for column in range(axis.column(stretch.start_us), axis.column(stretch.end_us) + 1):
-            start = max(stretch.start_us, column * axis.span_us // axis.columns)
-            end = min(stretch.end_us, (column + 1) * axis.span_us // axis.columns)
-            if end > start or (end == start and "+" in stretch.who):
-                shares[column][stretch.who] = shares[column].get(stretch.who, 0) + end - start
-    return [next((who for who in share if "+" in who), max(share, key=lambda who: share[who], default=ABSENT)) for share in shares]
+    for span in spans:
+        for column in range(axis.column(span.start_us), axis.column(span.end_us) + 1):
+            start = max(span.start_us, column * axis.span_us // axis.columns)
+            end = min(span.end_us, (column + 1) * axis.span_us // axis.columns)
+            if end > start or (end == start and "+" in span.owner):
+                shares[column][span.owner] = shares[column].get(span.owner, 0) + end - start
+    return [
+        next((owner for owner in share if "+" in owner), max(share, key=lambda owner: share[owner], default=ABSENT))
+        for share in shares
+    ]
 
 
 def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[str]:

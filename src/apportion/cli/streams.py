@@ -84,20 +84,20 @@ def _asked(cluster: Cluster, group_id: str) -> dict[str, Any]:
     if group.protocol_type not in (PROTOCOL_TYPE, "") or (is_told and group.protocol_data != PROTOCOL):
         spoken = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
         raise NoStreamsGroup(f"{group_id!r} is no group of Kafka Streams ({spoken}); `apportion groups describe` shows it")
-    shown = [
+    members = [
         MemberDescription(
             each.member_id, each.client_id, each.client_host, each.group_instance_id, each.member_metadata, each.member_assignment
         )
         for each in group.members
     ]
-    portrait = describe_group(shown) if is_told else describe_without_metadata(shown)
-    found: Mapping[TopicPartition, GroupPosition] = {}
+    description = describe_group(members) if is_told else describe_without_metadata(members)
+    positions_by_partition: Mapping[TopicPartition, GroupPosition] = {}
     problem = None
     try:
-        found = group_positions(cluster, group_id, portrait.partitions)
+        positions_by_partition = group_positions(cluster, group_id, description.partitions)
     except (Refused, Disconnected) as error:
         problem = str(error)
-    return {**report(group, portrait, found), "lag_problem": problem}
+    return {**report(group, description, positions_by_partition), "lag_problem": problem}
 
 
 def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
@@ -108,39 +108,44 @@ def _instead(cluster: Cluster, group_id: str) -> NoSuchGroup | NoStreamsGroup:
     return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
 
 
-def report(group: DescribedGroup, portrait: GroupDescription, found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
+def report(
+    group: DescribedGroup, description: GroupDescription, positions_by_partition: Mapping[TopicPartition, GroupPosition]
+) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
-    said = {process.label: process.spoken for process in portrait.processes}
-    holdup = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
-    holders = [process.name for process in portrait.processes if holdup is not None and process.label in holdup.holders]
+    said = {process.label: process.spoken for process in description.processes}
+    blocker = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
+    holders = [process.name for process in description.processes if blocker is not None and process.label in blocker.holders]
     metadata = None
-    if holdup is not None:
+    if blocker is not None:
         metadata = {
-            "used": holdup.used,
-            "understood": holdup.understood,
-            "possible": holdup.newest_understood,
+            "used": blocker.used,
+            "understood": blocker.understood,
+            "possible": blocker.newest_understood,
             "held_back_by": holders,
-            "advice": list(holdup.advice),
+            "advice": list(blocker.advice),
         }
-    processes = [_process(each, portrait.standby_kind, found) for each in portrait.processes]
+    processes = [_process(each, description.standby_kind, positions_by_partition) for each in description.processes]
     return {
         "group": group.group_id,
         "state": group.group_state,
         "told": group.group_state == STABLE,
         "metadata": metadata,
-        "next_rebalance_ms": portrait.next_rebalance_ms,
-        "copies": LISTS[portrait.standby_kind],
-        "unowned": list(map(str, portrait.unowned)),
+        "next_rebalance_ms": description.next_rebalance_ms,
+        "copies": LISTS[description.standby_kind],
+        "unowned": list(map(str, description.unowned)),
         "lag": _sum(each["lag"] for each in processes) if processes else None,
         "processes": processes,
     }
 
 
-def _process(process: DescribedProcess, copies: StandbyKind, found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
+def _process(
+    process: DescribedProcess, copies: StandbyKind, positions_by_partition: Mapping[TopicPartition, GroupPosition]
+) -> dict[str, Any]:
     spoken = process.spoken
     is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
     active = [
-        {"task": str(task), **_at_join(process, task), **_lag(partitions, found)} for task, partitions in process.active.items()
+        {"task": str(task), **_at_join(process, task), **_lag(partitions, positions_by_partition)}
+        for task, partitions in process.active.items()
     ]
     lists: dict[str, list[dict[str, Any]]] = {name: [] for name in LISTS.values()}
     lists[LISTS[copies]] = [{"task": str(task), **_at_join(process, task)} for task in process.standby]
@@ -192,11 +197,11 @@ def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
     return {"ran_at_join": known == RUNNING, "offset_sum_at_join": None if known is None or known < 0 else known}
 
 
-def _lag(partitions: Iterable[TopicPartition], found: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
+def _lag(partitions: Iterable[TopicPartition], positions_by_partition: Mapping[TopicPartition, GroupPosition]) -> dict[str, Any]:
     """The lag of a task, and of each partition that it reads."""
     rows: list[dict[str, Any]] = []
     for topic, partition in partitions:
-        position = found.get(TopicPartition(topic, partition))
+        position = positions_by_partition.get(TopicPartition(topic, partition))
         known = (None, None, None) if position is None else (*position, position.lag)
         rows.append({"topic": topic, "partition": partition, **dict(zip(("committed", "end", "lag"), known, strict=True))})
     return {"lag": _sum(row["lag"] for row in rows) if rows else None, "partitions": rows}

@@ -15,8 +15,8 @@ from rich.table import Table
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
-from apportion.sim.kernel.trace import Chronicle
-from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused, Rehearsed, Step, rehearse
+from apportion.sim.kernel.trace import Trace
+from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused, RehearsalResult, UpgradeStep, rehearse
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense
@@ -28,7 +28,7 @@ LEGEND = (
 )
 
 
-class Wish(NamedTuple):
+class RehearseOptions(NamedTuple):
     """What the user wants to see. sizes: fields of `Rehearsal`."""
 
     sizes: dict[str, Any]
@@ -40,14 +40,14 @@ class Wish(NamedTuple):
     jobs: int | None = None
 
 
-def run(wish: Wish) -> int:
+def run(options: RehearseOptions) -> int:
     """What was wished for is on stdout; the exit code."""
     try:
-        code = _run(wish)
+        code = _run(options)
         sys.stdout.flush()
         return code
     except RehearsalRefused as error:
-        print_failure("streams", RehearsalRefused(_by_option(str(error))), wish.as_json)
+        print_failure("streams", RehearsalRefused(_by_option(str(error))), options.as_json)
     except BrokenPipeError:  # who reads this has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
@@ -61,62 +61,62 @@ def _by_option(sentence: str) -> str:
     return f"--{name.replace('_', '-')} {rest}" if is_size else sentence
 
 
-def leader_of(said: str) -> str | int:
+def parse_leader(text: str) -> str | int:
     """The place of the leader: one of LEADERS, or a number. RehearsalRefused for anything else."""
-    if said in LEADERS:
-        return said
-    if not said.isdecimal():
-        raise RehearsalRefused(f"--leader must be {', '.join(LEADERS)} or a number, not {said!r}")
-    return int(said)
+    if text in LEADERS:
+        return text
+    if not text.isdecimal():
+        raise RehearsalRefused(f"--leader must be {', '.join(LEADERS)} or a number, not {text!r}")
+    return int(text)
 
 
-def _run(wish: Wish) -> int:
-    if wish.matrix:
-        _refuse_beside_matrix(wish)
+def _run(options: RehearseOptions) -> int:
+    if options.matrix:
+        _refuse_beside_matrix(options)
         from apportion.cli.rehearsal_matrix import run_matrix
 
-        return run_matrix(wish.sizes["seed"], wish.as_json, wish.spark, wish.jobs)
-    if wish.spark or wish.jobs:
+        return run_matrix(options.sizes["seed"], options.as_json, options.spark, options.jobs)
+    if options.spark or options.jobs:
         raise RehearsalRefused("--spark and --jobs are for --matrix")
-    if wish.sizes["from_"] is None or wish.sizes["to"] is None:
+    if options.sizes["from_"] is None or options.sizes["to"] is None:
         raise RehearsalRefused("say both --from and --to, or --matrix")
-    return _one(wish)
+    return _one(options)
 
 
-def _refuse_beside_matrix(wish: Wish) -> None:
+def _refuse_beside_matrix(options: RehearseOptions) -> None:
     """RehearsalRefused for what is said of one upgrade."""
     plain = {each.name: None if each.default is MISSING else each.default for each in fields(Rehearsal)}
-    said = [name for name, size in wish.sizes.items() if name != "seed" and size != plain[name]]
-    said += [name for name, path in (("picture", wish.picture), ("trace", wish.trace)) if path is not None]
-    if said:
-        option = said[0].strip("_").replace("_", "-")
+    beside = [name for name, size in options.sizes.items() if name != "seed" and size != plain[name]]
+    beside += [name for name, path in (("picture", options.picture), ("trace", options.trace)) if path is not None]
+    if beside:
+        option = beside[0].strip("_").replace("_", "-")
         raise RehearsalRefused(f"--matrix plays every upgrade, in worlds of its own: --{option} is for one")
-    if wish.spark and wish.jobs:
+    if options.spark and options.jobs:
         raise RehearsalRefused("--jobs and --spark exclude each other")
 
 
-def _one(wish: Wish) -> int:
-    sizes = dict(wish.sizes, leader=leader_of(wish.sizes["leader"]))
-    if wish.picture is not None and wish.picture.suffix != ".svg":
-        raise RehearsalRefused(f"--picture draws SVG: name a file that ends with .svg, not {wish.picture}")
-    if wish.trace is not None and wish.trace == wish.picture:
-        raise RehearsalRefused(f"--trace and --picture cannot both be written to {wish.trace}")
+def _one(options: RehearseOptions) -> int:
+    sizes = dict(options.sizes, leader=parse_leader(options.sizes["leader"]))
+    if options.picture is not None and options.picture.suffix != ".svg":
+        raise RehearsalRefused(f"--picture draws SVG: name a file that ends with .svg, not {options.picture}")
+    if options.trace is not None and options.trace == options.picture:
+        raise RehearsalRefused(f"--trace and --picture cannot both be written to {options.trace}")
     if sizes["crash_at"] is None and sizes["victim"] != "instance":
         raise RehearsalRefused("--victim says who dies: say when, with --crash-at")
     rehearsal = Rehearsal(**sizes)
-    chronicle = Chronicle() if wish.trace else None
+    trace = Trace() if options.trace else None
     console = Console(stderr=True)
     with Status("", console=console) as status:
 
-        def told(step: Step) -> None:
+        def show_step(step: UpgradeStep) -> None:
             status.update(f"step {step.number}: {step.instance} is back as {step.runs_as}")
 
-        rehearsed = rehearse(rehearsal, chronicle, told)
-    if wish.trace and chronicle:
-        _write(wish.trace, "".join(f"{line}\n" for line in chronicle.lines))
-    if wish.picture:
-        _write(wish.picture, upgrade_svg(rehearsed))
-    if wish.as_json:
+        rehearsed = rehearse(rehearsal, trace, show_step)
+    if options.trace and trace:
+        _write(options.trace, "".join(f"{line}\n" for line in trace.lines))
+    if options.picture:
+        _write(options.picture, upgrade_svg(rehearsed))
+    if options.as_json:
         print(json.dumps(as_json(rehearsed), indent=2))
     else:
         _show(rehearsed)
@@ -130,11 +130,11 @@ def _write(path: Path, text: str) -> None:
         raise RehearsalRefused(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _show(rehearsed: Rehearsed) -> None:
+def _show(rehearsed: RehearsalResult) -> None:
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
-    print_sentence(console, f"From {rehearsal.from_} to {rehearsal.to}: {told(rehearsal.upgrade)}")
+    print_sentence(console, f"From {rehearsal.from_} to {rehearsal.to}: {describe_upgrade(rehearsal.upgrade)}")
     if rehearsal.threads > 1:
         console.print(f"  {rehearsal.instances} instances with {rehearsal.threads} threads each")
     for number, bounce in enumerate(rehearsal.upgrade.bounces):
@@ -150,15 +150,15 @@ def _show(rehearsed: Rehearsed) -> None:
         print_sentence(console, line)
 
 
-def told(way: UpgradePath) -> str:
+def describe_upgrade(upgrade: UpgradePath) -> str:
     """How many bounces, and why."""
-    if len(way.bounces) == 1:
-        return f"one rolling bounce; {way.why}."
-    bridge = f", by way of {way.bridge}" if way.bridge else ""
-    return f"two rolling bounces{bridge}; {way.why}."
+    if len(upgrade.bounces) == 1:
+        return f"one rolling bounce; {upgrade.why}."
+    bridge = f", by way of {upgrade.bridge}" if upgrade.bridge else ""
+    return f"two rolling bounces{bridge}; {upgrade.why}."
 
 
-def _steps(rehearsed: Rehearsed) -> Table:
+def _steps(rehearsed: RehearsalResult) -> Table:
     table = Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled")
     for each in table.columns:  # a narrow terminal makes it high, and hides nothing
         each.overflow = "fold"
@@ -179,7 +179,7 @@ def _steps(rehearsed: Rehearsed) -> Table:
     return table
 
 
-def verdict(rehearsed: Rehearsed) -> list[str]:
+def verdict(rehearsed: RehearsalResult) -> list[str]:
     """What it came to, in sentences."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
@@ -197,12 +197,12 @@ def verdict(rehearsed: Rehearsed) -> list[str]:
         lines.append(f"The longest time that a task had no owner until then: {longest}.")
     if rehearsal.upgrade.bounces != needed.bounces:
         luck = "It went well in this history, and need not in another." if rehearsed.held else "This was not the way."
-        lines.append(f"{luck} Needed: {told(needed)}")
+        lines.append(f"{luck} Needed: {describe_upgrade(needed)}")
         lines += [f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)]
     return lines
 
 
-def as_json(rehearsed: Rehearsed) -> dict[str, Any]:
+def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
     """The rehearsal as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
@@ -241,7 +241,7 @@ def as_json(rehearsed: Rehearsed) -> dict[str, Any]:
     }
 
 
-def _step_json(step: Step) -> dict[str, Any]:
-    told = step._asdict()
-    bounce = told.pop("runs_as")
-    return {"step": told.pop("number"), "release": bounce.release.name, "upgrade_from": bounce.upgrade_from, **told}
+def _step_json(step: UpgradeStep) -> dict[str, Any]:
+    show_step = step._asdict()
+    bounce = show_step.pop("runs_as")
+    return {"step": show_step.pop("number"), "release": bounce.release.name, "upgrade_from": bounce.upgrade_from, **show_step}

@@ -62,7 +62,8 @@ class Cluster(Routes):
         self, places: Iterable[TopicIdPartition], when: int, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int]:
         """For each place the offset at `when`: EARLIEST, LATEST (the last stable offset), or of the first record at or after
-        that time in ms (-1 if there is none)."""
+        that time in ms (-1 if there is none).
+        """
         patience = RetryTimer(self.timeout_ms if patience_ms is None else patience_ms)
         found: dict[TopicIdPartition, int] = {}
         left = dict.fromkeys(places)

@@ -163,7 +163,8 @@ class Consumer:
 
     def close(self, timeout_ms: int = 5_000) -> None:
         """The consumer has let go of everything (`on_revoked` was called; delivered records are committed if `auto_commit`)
-        and left the group. Closing again does nothing."""
+        and left the group. Closing again does nothing.
+        """
         if self._closed:
             return
         self._closed = True

@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.readable import readable
-from apportion.topics import Topics
+
+if TYPE_CHECKING:
+    from apportion.topics import Topics
 
 log = logging.getLogger("apportion.consumer")
 

@@ -19,7 +19,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.routing import RetryTimer
 from apportion.drive.clocks import now
-from apportion.drive.threads import Errand, ThreadDriver
+from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.offsets import Membership, OffsetAndMetadata
@@ -269,7 +269,7 @@ class Session:
 
     # the threads' side
 
-    def _act(self, action: Action) -> Errand[Event] | None:
+    def _act(self, action: Action) -> BlockingCall[Event] | None:
         match action:
             case FindCoordinator():
                 return lambda: self._find_coordinator(action)

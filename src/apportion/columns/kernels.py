@@ -27,9 +27,9 @@ ROWS, KEY_END, VALUE_END, KEY_NULLS, VALUE_NULLS, HEADERS, NAME_END, HEADER_VALU
 def compile_on_first_use(function: F) -> F:
     """`function` compiled on its first call, kept on disk where some cache directory can be written."""
     try:
-        return cast(F, njit(cache=True, nogil=True)(function))
+        return cast("F", njit(cache=True, nogil=True)(function))
     except RuntimeError:  # numba found no directory for its cache
-        return cast(F, njit(nogil=True)(function))
+        return cast("F", njit(nogil=True)(function))
 
 
 def _memcpy(typing: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:

@@ -10,7 +10,7 @@ from apportion.drive.clocks import now
 from apportion.machine import Flush, Flushed, FlushFailed, Instant, Tick
 
 
-class Stepped(Protocol):
+class RecoverableMachine(Protocol):
     """A machine that can also say what to do when a step of it broke off."""
 
     def step(self, event: Any, now: Instant) -> list[Any]:
@@ -34,7 +34,7 @@ class LoopDriver:
 
     def __init__(
         self,
-        machine: Stepped,
+        machine: RecoverableMachine,
         *,
         sync: Callable[[Iterable[str]], None],
         carry_out: Callable[[Any], None],

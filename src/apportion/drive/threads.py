@@ -15,7 +15,7 @@ from apportion.machine import Machine, Tick
 
 E = TypeVar("E")
 A = TypeVar("A")
-Errand = Callable[[], E]
+BlockingCall = Callable[[], E]
 
 
 class ThreadDriver(Generic[E, A]):
@@ -30,7 +30,7 @@ class ThreadDriver(Generic[E, A]):
     def __init__(
         self,
         machine: Machine[E | Tick, A],
-        act: Callable[[A], Errand[E] | None],
+        act: Callable[[A], BlockingCall[E] | None],
         stepped: Callable[[], None],
         crashed: Callable[[BaseException], None],
         errands: int = 1,
@@ -40,7 +40,7 @@ class ThreadDriver(Generic[E, A]):
         self._stepped = stepped
         self._crashed = crashed
         self._events: SimpleQueue[E | Tick | None] = SimpleQueue()
-        self._errands: SimpleQueue[Errand[E] | None] = SimpleQueue()
+        self._errands: SimpleQueue[BlockingCall[E] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._runners = errands
 

@@ -4,8 +4,8 @@ A log is looked at when something of it has become durable, so nothing is asked 
 loss of power cannot hurt it, is said in `store/compact.py`.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from apportion.deadlines import Deadlines, Key
 from apportion.machine import Instant, Note
@@ -14,7 +14,11 @@ from apportion.node.partitions import Partition
 from apportion.node.topics import OFFSETS_TOPIC
 from apportion.store.compact import CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged, DiskError
-from apportion.store.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apportion.store.log import Log
 
 CLEANING: Key = ("cleaning",)
 """The deadline of the next step."""

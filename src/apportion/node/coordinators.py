@@ -5,12 +5,11 @@ answer of the shard waits until that is durable. A request over several groups i
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
-from apportion.deadlines import Key
 from apportion.errors import DecodeError
 from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
@@ -21,6 +20,9 @@ from apportion.store.disk import Damaged
 from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
+
+if TYPE_CHECKING:
+    from apportion.deadlines import Key
 
 SendReply = Callable[[int, PendingReply], None]
 """Sends an answer when its mark is durable."""

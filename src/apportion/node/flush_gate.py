@@ -100,7 +100,8 @@ class FlushGate:
 
     def flushed(self, mark: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
         """The writers whose writes are durable now, which are to be `settled`, and the answers that waited for it, in order."""
-        assert self._flushing and mark == self.open_mark - 1, f"Flushed({mark}) answers no Flush"
+        assert self._flushing, f"Flushed({mark}) answers no Flush"
+        assert mark == self.open_mark - 1, f"Flushed({mark}) answers no Flush"
         settled, self._flushing = list(self._flushing), {}
         self._unshown |= dict.fromkeys(settled)
         self.durable = mark

@@ -19,7 +19,7 @@ PRODUCE = 0
 GATHERED_BYTES = 1 << 16  # answers to a burst of requests go out together, up to this size
 
 
-class Slot:
+class ResponseSlot:
     """The place of one request in the order of answers."""
 
     __slots__ = ("answer", "api", "correlation_id", "size_bytes", "version")
@@ -32,25 +32,25 @@ class Slot:
         self.answer: list[Any] | None = None
 
 
-class Desk(Protocol):
+class RequestReceiver(Protocol):
     """Where connections hand in their requests."""
 
     settings: BrokerSettings
 
-    def opened(self, connection: "Connection") -> bool:
+    def opened(self, connection: "ServerConnection") -> bool:
         """The connection is counted; False if there are too many and it must close."""
         ...
 
-    def ask(self, connection: "Connection", slot: Slot, request: Any, caller: Caller) -> Ticket:
+    def ask(self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller) -> Ticket:
         """The request is on its way; `connection.answer(slot, body)` will be called once, perhaps before this returns."""
         ...
 
-    def closed(self, connection: "Connection", tickets: tuple[Ticket, ...], why: str | None) -> None:
+    def closed(self, connection: "ServerConnection", tickets: tuple[Ticket, ...], why: str | None) -> None:
         """The connection is gone and waits for none of these; `why` if it was the peer's bytes."""
         ...
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """See the module."""
 
     __slots__ = (
@@ -73,12 +73,12 @@ class Connection(asyncio.Protocol):
         "peer",
     )
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: RequestReceiver) -> None:
         self._desk = desk
         self._frames = FrameSplitter(desk.settings.socket_request_max_bytes)
         self._backlog: deque[bytes] = deque()  # whole frames that may not start yet
-        self._slots: deque[Slot] = deque()  # requests without an answer on its way, oldest first
-        self._tickets: dict[Slot, Ticket] = {}
+        self._slots: deque[ResponseSlot] = deque()  # requests without an answer on its way, oldest first
+        self._tickets: dict[ResponseSlot, Ticket] = {}
         self._inflight_bytes = 0
         self._peer_reads = True
         self._is_reading = True
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
             self._is_reading = not backlog
             (self._transport.resume_reading if self._is_reading else self._transport.pause_reading)()
 
-    def answer(self, slot: Slot, body: Any) -> None:
+    def answer(self, slot: ResponseSlot, body: Any) -> None:
         """The answer to that request goes out after those of the requests before it; None: the request wants none."""
         self._tickets.pop(slot, None)
         slot.answer = [] if body is None else encode_response(slot.api, slot.version, slot.correlation_id, body)
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
         except DecodeError as error:
             self._why = str(error)
             return
-        slot = Slot(incoming, len(frame))
+        slot = ResponseSlot(incoming, len(frame))
         self._slots.append(slot)
         self._inflight_bytes += slot.size_bytes
         if incoming.body is None:  # ApiVersions from the future is answered in the oldest version, which every client reads

@@ -16,8 +16,8 @@ from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings, host_and_port
 from apportion.readable import readable
-from apportion.server.closings import EVERY_S, Closings
-from apportion.server.connection import Connection, Slot
+from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
+from apportion.server.connection import ResponseSlot, ServerConnection
 from apportion.store.files import RealDisk
 
 LOG = logging.getLogger("apportion.server")
@@ -34,8 +34,8 @@ class Server:
     def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
         self.settings = settings
         self._disk = RealDisk(data_dir)
-        self._waiting: dict[Ticket, tuple[Connection, Slot]] = {}
-        self._connections: dict[Connection, None] = {}
+        self._waiting: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
+        self._connections: dict[ServerConnection, None] = {}
         self._last_ticket = 0
         self._random = b""
         self._random_at = 0
@@ -45,7 +45,7 @@ class Server:
         self._unconnected.set()
         self._is_deaf = False  # who connects is not served any more
         self._failure: Exception | None = None
-        self._closings = Closings()
+        self._closings = ClosedConnectionLog()
         self._has_counted = False  # for the last time
         self._next_count: asyncio.TimerHandle | None = None
         self._driver: LoopDriver
@@ -65,7 +65,7 @@ class Server:
             undo.callback(bound.close)
             address = advertised(self.settings, host, bound.getsockname()[1])
             self._recover(address, loop)
-            self._listener = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
+            self._listener = await loop.create_server(lambda: ServerConnection(self), sock=bound, backlog=BACKLOG)
             undo.pop_all()
         return address
 
@@ -103,7 +103,7 @@ class Server:
             self._next_count = None
             self._warn(*self._closings.counted())
 
-    def opened(self, connection: Connection) -> bool:
+    def opened(self, connection: ServerConnection) -> bool:
         """See Desk."""
         self._connections[connection] = None
         self._unconnected.clear()
@@ -112,7 +112,7 @@ class Server:
             connection.hang_up()
         return len(self._connections) <= self.settings.max_connections
 
-    def ask(self, connection: Connection, slot: Slot, request: Any, caller: Caller) -> Ticket:
+    def ask(self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller) -> Ticket:
         """See Desk."""
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket)
@@ -120,7 +120,7 @@ class Server:
         self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh()))
         return ticket
 
-    def closed(self, connection: Connection, tickets: tuple[Ticket, ...], why: str | None) -> None:
+    def closed(self, connection: ServerConnection, tickets: tuple[Ticket, ...], why: str | None) -> None:
         """See Desk."""
         self._connections.pop(connection, None)
         if not self._connections:
@@ -142,7 +142,7 @@ class Server:
     def _count_in_a_minute(self) -> None:
         """Have what is closed from now on counted in the log in a minute; a server that has stopped counts no more."""
         if self._next_count is None and self._closings and not self._has_counted:
-            self._next_count = asyncio.get_running_loop().call_later(EVERY_S, self._count_closings)
+            self._next_count = asyncio.get_running_loop().call_later(SUMMARY_INTERVAL_S, self._count_closings)
 
     def _count_closings(self) -> None:
         self._next_count = None
@@ -183,7 +183,7 @@ class Server:
         self._failure = error
         self._stopping.set()
 
-    def _answer(self, connection: Connection, slot: Slot, body: Any) -> None:
+    def _answer(self, connection: ServerConnection, slot: ResponseSlot, body: Any) -> None:
         """The answer is on its way. One that cannot be written is our mistake: it costs that connection and nothing else."""
         try:
             connection.answer(slot, body)
@@ -201,7 +201,7 @@ class Server:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed, else asyncio's own."""
+    """Return uvloop's loop where it is installed, else asyncio's own."""
     try:
         import uvloop
     except ImportError:

@@ -3,127 +3,127 @@
 from collections.abc import Callable
 from random import Random
 
-from apportion.sim.actors.admin import name_of
-from apportion.sim.actors.cluster import Stage
+from apportion.sim.actors.admin import topic_name
+from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.member import Application
 from apportion.sim.actors.worker import Worker
 from apportion.sim.kernel.network import DOWN, UP
 from apportion.sim.kernel.scenario import Fault
 
-SPAN_US = 1_000
+US_PER_MS = 1_000
 
 
-def befall(stage: Stage, fault: Fault) -> None:
+def inject(cluster: SimulatedCluster, fault: Fault) -> None:
     """The fault happens now."""
-    stage.world.say("world", str(fault))
-    BEFALL[fault.kind](stage, fault, Random(fault.twist))
+    cluster.simulation.write_trace("world", str(fault))
+    INJECTORS[fault.kind](cluster, fault, Random(fault.twist))
 
 
-def _broker_crash(stage: Stage, fault: Fault, dice: Random) -> None:
+def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     """At once, or in the middle of the next flush, while the disk is already stuck and others still ask."""
-    tear_bytes, resets = dice.choice((None, 0, 1, 17, 300, 100_000)), dice.random() < 0.7
+    tear_bytes, resets_connections = rng.choice((None, 0, 1, 17, 300, 100_000)), rng.random() < 0.7
 
     def crash() -> None:
-        if stage.broker.is_up:
-            stage.crash_broker(tear_bytes, resets)
-            stage.world.after(fault.amount * SPAN_US, stage.start_broker)
+        if cluster.broker.is_up:
+            cluster.crash_broker(tear_bytes, resets_connections)
+            cluster.simulation.call_later(fault.amount * US_PER_MS, cluster.start_broker)
 
-    if dice.random() < 0.5:
+    if rng.random() < 0.5:
         crash()
     else:
-        stage.broker.doom = crash
+        cluster.broker.crash_in_flush = crash
 
 
-def _broker_pause(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.broker.pause(fault.amount * SPAN_US)
+def _broker_pause(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.broker.pause(fault.amount * US_PER_MS)
 
 
-def _disk_refuses(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.broker.refusals = fault.amount
+def _disk_refuses(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.broker.flushes_to_refuse = fault.amount
 
 
-def _crash(stage: Stage, fault: Fault, dice: Random) -> None:
-    victim = stage.application(fault.who)
-    victim.die(says_goodbye=dice.random() < 0.5)
-    stage.begins_again(victim, fault.amount)
+def _crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    victim = cluster.application(fault.who)
+    victim.die(closes_connections=rng.random() < 0.5)
+    cluster.start_later(victim, fault.amount)
 
 
-def _restart(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.restart(stage.application(fault.who), fault.amount)
+def _restart(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.restart(cluster.application(fault.who), fault.amount)
 
 
-def _replace(stage: Stage, fault: Fault, dice: Random) -> None:
-    victim = stage.application(fault.who)
+def _replace(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    victim = cluster.application(fault.who)
     if isinstance(victim, Worker):
         victim.is_replaced = True
-    stage.restart(victim, fault.amount)
+    cluster.restart(victim, fault.amount)
 
 
-def _roll(stage: Stage, fault: Fault, dice: Random) -> None:
-    for number, each in enumerate(stage.applications):
-        stage.world.after(number * (fault.amount + 500) * SPAN_US, stage.restart, each, fault.amount)
+def _roll(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    for number, each in enumerate(cluster.applications):
+        cluster.simulation.call_later(number * (fault.amount + 500) * US_PER_MS, cluster.restart, each, fault.amount)
 
 
-def _switch(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.switch(stage.application(fault.who), fault.amount)
+def _switch(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.switch(cluster.application(fault.who), fault.amount)
 
 
-def _switch_all(stage: Stage, fault: Fault, dice: Random) -> None:
-    for number, each in enumerate(stage.applications):
-        stage.world.after(number * (fault.amount + 500) * SPAN_US, stage.switch, each, fault.amount)
+def _switch_all(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    for number, each in enumerate(cluster.applications):
+        cluster.simulation.call_later(number * (fault.amount + 500) * US_PER_MS, cluster.switch, each, fault.amount)
 
 
-def _pause(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.application(fault.who).pause(fault.amount * SPAN_US)
+def _pause(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.application(fault.who).pause(fault.amount * US_PER_MS)
 
 
-def _slow(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.application(fault.who).slow_until_us = stage.world.now_us + fault.amount * SPAN_US
+def _slow(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.application(fault.who).slow_until_us = cluster.simulation.now_us + fault.amount * US_PER_MS
 
 
-def _cut(*ways: int) -> Callable[[Stage, Fault, Random], None]:
-    def cut(stage: Stage, fault: Fault, dice: Random) -> None:
-        link = stage.application(fault.who).link
+def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
+    def cut(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+        link = cluster.application(fault.who).link
         for way in ways:
             link.set_cut(way, True)
-            stage.world.after(fault.amount * SPAN_US, link.set_cut, way, False)
+            cluster.simulation.call_later(fault.amount * US_PER_MS, link.set_cut, way, False)
 
     return cut
 
 
-def _lost_reply(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.application(fault.who).link.answers_to_lose += fault.amount
+def _lost_reply(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.application(fault.who).link.answers_to_lose += fault.amount
 
 
-def _clock_jump(stage: Stage, fault: Fault, dice: Random) -> None:
-    whom = stage.broker if dice.random() < 0.5 else stage.application(fault.who)
-    whom.set_wall_clock(fault.amount)
+def _clock_jump(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    whom = cluster.broker if rng.random() < 0.5 else cluster.application(fault.who)
+    whom.shift_wall_clock(fault.amount)
 
 
-def _more_partitions(stage: Stage, fault: Fault, dice: Random) -> None:
-    stage.clerk.grow(name_of(fault.who % stage.world.scenario.topics), fault.amount)
+def _more_partitions(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    cluster.topic_admin.add_partitions(topic_name(fault.who % cluster.simulation.scenario.topics), fault.amount)
 
 
-def _topic_again(stage: Stage, fault: Fault, dice: Random) -> None:
-    name = name_of(fault.who % stage.world.scenario.topics)
-    stage.clerk.delete(name)
-    stage.clerk.create(name, dice.randint(1, stage.world.scenario.partitions + 1))
+def _topic_again(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    name = topic_name(fault.who % cluster.simulation.scenario.topics)
+    cluster.topic_admin.delete(name)
+    cluster.topic_admin.create(name, rng.randint(1, cluster.simulation.scenario.partitions + 1))
 
 
-def _subscribe(stage: Stage, fault: Fault, dice: Random) -> None:
-    names = stage.names
-    wanted = tuple(sorted(dice.sample(names, dice.randint(1, len(names)))))
-    who = stage.application(fault.who)
-    who.hear(who.life, Application.subscribe, who, wanted)
+def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    names = cluster.names
+    wanted = tuple(sorted(rng.sample(names, rng.randint(1, len(names)))))
+    who = cluster.application(fault.who)
+    who.deliver(who.incarnation, Application.subscribe, who, wanted)
 
 
-def _stray(stage: Stage, fault: Fault, dice: Random) -> None:
+def _stray(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     """Not where topics are made again: a group whose topics are all new has no offset, and any sink may claim it."""
-    if all(each.kind != "topic-again" for each in stage.world.scenario.faults):
-        stage.goes_astray()
+    if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):
+        cluster.start_stray_query()
 
 
-BEFALL: dict[str, Callable[[Stage, Fault, Random], None]] = {
+INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "broker-crash": _broker_crash,
     "broker-pause": _broker_pause,
     "disk-refuses": _disk_refuses,

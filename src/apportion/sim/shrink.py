@@ -3,24 +3,25 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from apportion.sim.fleet import Play
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.play import play
+from apportion.sim.seed_pool import PlayScenario
 
-Kept = tuple[int, ...]
+FaultIndexes = tuple[int, ...]
 
 
 class Shrunk(NamedTuple):
     """kept: indexes into the scenario's faults; without any one of them the law holds. outcome: of these alone.
-    plays: how many histories it took to find out."""
+    plays: how many histories it took to find out.
+    """
 
-    kept: Kept
+    kept: FaultIndexes
     outcome: Outcome
     plays: int
 
 
-def shortest(scenario: Scenario, play: Play = play) -> Shrunk | None:
+def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | None:
     """The fewest faults that break the same law, where none can be left out; None where the scenario holds.
 
     The same law may break in another way than before: what is found is a failure of its own, and the easier one to read.
@@ -28,9 +29,9 @@ def shortest(scenario: Scenario, play: Play = play) -> Shrunk | None:
     whole = play(scenario)
     if whole.broken is None:
         return None
-    tried: dict[Kept, Outcome] = {}
+    tried: dict[FaultIndexes, Outcome] = {}
 
-    def breaks(kept: Kept) -> bool:
+    def breaks(kept: FaultIndexes) -> bool:
         if kept not in tried:
             tried[kept] = play(scenario.with_faults(scenario.faults[index] for index in kept))
         broken = tried[kept].broken
@@ -40,11 +41,11 @@ def shortest(scenario: Scenario, play: Play = play) -> Shrunk | None:
     every = tuple(range(len(scenario.faults)))
     tried[every] = whole
     before = tuple(index for index in every if scenario.faults[index].at_ms <= until_ms)
-    kept = fewest(before if breaks(before) else every, breaks)
+    kept = minimal_subset(before if breaks(before) else every, breaks)
     return Shrunk(kept, tried[kept], len(tried))
 
 
-def fewest(kept: Kept, breaks: Callable[[Kept], bool]) -> Kept:
+def minimal_subset(kept: FaultIndexes, breaks: Callable[[FaultIndexes], bool]) -> FaultIndexes:
     """A part of `kept` that breaks, of which no single one can be left out. `kept` itself breaks.
 
     Ever smaller pieces are left out, from all down to one at a time (delta debugging, Zeller and Hildebrandt 2002).

@@ -172,7 +172,7 @@ class BatchMember:
                 else:
                     ask = asking.send(answer)
         except StopIteration as end:
-            return cast(T, end.value)
+            return cast("T", end.value)
 
     def _read_report(self, previous: Span) -> WriterReport:
         """What the writers said of that span."""

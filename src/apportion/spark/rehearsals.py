@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from apportion.sim.streams.matrix import Play, played
+from apportion.sim.streams.matrix import MatrixRun, play_run
 
 SCHEMA = pa.schema(
     [
@@ -32,18 +32,18 @@ SCHEMA = pa.schema(
 )
 
 
-def rehearsals(spark: SparkSession, plays: Sequence[Play]) -> DataFrame:
+def rehearsals(spark: SparkSession, plays: Sequence[MatrixRun]) -> DataFrame:
     """A row for each play, played when the frame is used: cache it to use it twice. The executors' Python must have apportion."""
     tasks = min(len(plays), spark.sparkContext.defaultParallelism * 4)
     return spark.range(0, len(plays), numPartitions=tasks).mapInArrow(_player(tuple(plays)), from_arrow_schema(SCHEMA))
 
 
-def _player(plays: tuple[Play, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _player(plays: tuple[MatrixRun, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What an executor does with the numbers of its plays."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([played(plays[number])._asdict()], SCHEMA)
+                yield pa.RecordBatch.from_pylist([play_run(plays[number])._asdict()], SCHEMA)
 
     return rows

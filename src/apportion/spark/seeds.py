@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from apportion.sim.fleet import Draw, Play, played
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import ScenarioRefused
 from apportion.sim.play import play
+from apportion.sim.seed_pool import Draw, PlayScenario, play_seed
 
 HOLDS = "holds"
 SCHEMA = pa.schema(
@@ -50,7 +50,7 @@ SparkError = (PySparkException, Py4JError)
 
 
 def seeds(
-    spark: SparkSession, runs: int, first: int = 0, *, kinds: Iterable[str] | None = None, play: Play = play, **sizes: Any
+    spark: SparkSession, runs: int, first: int = 0, *, kinds: Iterable[str] | None = None, play: PlayScenario = play, **sizes: Any
 ) -> DataFrame:
     """A row for each of the seeds `first` to `first + runs - 1`, played when the frame is used: cache it to use it twice.
 
@@ -92,13 +92,13 @@ def session(master: str) -> SparkSession:
     return spark
 
 
-def _player(draw: Draw, play: Play) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _player(draw: Draw, play: PlayScenario) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What an executor does with its seeds."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for seed in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([_dataframe_row(played(seed, draw, play))], SCHEMA)
+                yield pa.RecordBatch.from_pylist([_dataframe_row(play_seed(seed, draw, play))], SCHEMA)
 
     return rows
 

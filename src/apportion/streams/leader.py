@@ -262,7 +262,8 @@ def _consumer_assignment(
 
 def _may_be_released_soon(group: _AssignmentInput, task: int) -> bool:
     """Whether it is worth to join again at once: who is told of nothing comes when he has let go, and one that never does must not
-    keep the others busy."""
+    keep the others busy.
+    """
     owner = group.owners[task]
     return owner == SEVERAL_OWNERS or owner in group.said
 

@@ -19,10 +19,10 @@ def processes(pid: int) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         found |= {process.pid: process for process in (root, *root.children(recursive=True))}
-    return [process for process in found.values() if lives(process)]
+    return [process for process in found.values() if is_alive(process)]
 
 
-def halt(pid: int) -> list[psutil.Process]:
+def suspend(pid: int) -> list[psutil.Process]:
     """All of them are halted (SIGSTOP), those born meanwhile too."""
     halted: dict[int, psutil.Process] = {}
     while new := [process for process in processes(pid) if process.pid not in halted]:
@@ -31,24 +31,24 @@ def halt(pid: int) -> list[psutil.Process]:
     return list(halted.values())
 
 
-def go_on(halted: list[psutil.Process]) -> None:
+def resume(halted: list[psutil.Process]) -> None:
     """They go on, the last that was halted first."""
     _signal_all(reversed(halted), signal.SIGCONT)
 
 
-def lose(pid: int) -> int:
+def kill_host(pid: int) -> int:
     """Every process is dead, and none could tell anybody; the answer is how many they were.
 
     All are halted first: what dies early would be noticed by the others, and the last one alive would leave its group politely.
     """
-    halted = halt(pid)
+    halted = suspend(pid)
     _signal_all(halted, signal.SIGKILL)
-    while any(map(lives, halted)):
+    while any(map(is_alive, halted)):
         sleep(0.01)
     return len(halted)
 
 
-def lives(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     """Whether the process can still do anything; what waits only to be buried cannot."""
     with suppress(psutil.NoSuchProcess):
         return bool(process.status() != psutil.STATUS_ZOMBIE)

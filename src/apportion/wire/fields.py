@@ -149,7 +149,7 @@ def message(
 
 def _with_name_and_default(name: str, field: Field) -> Field:
     """The field with its name and its true default, which all values share."""
-    default = cast(Any, field.element)() if field.default is ZERO else field.default
+    default = cast("Any", field.element)() if field.default is ZERO else field.default
     return replace(field, name=name, default=default)
 
 

@@ -15,8 +15,8 @@ ASSIGNORS = {
         kind.name: (AIOKafkaConsumer, lambda kind=kind: kind)
         for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)
     },
-    "apportion sticky": (adapted.AIOKafkaConsumer, adapted.Sticky),
-    "apportion cooperative-sticky": (adapted.AIOKafkaConsumer, adapted.CooperativeSticky),
+    "apportion sticky": (adapted.AIOKafkaConsumer, adapted.AiokafkaSticky),
+    "apportion cooperative-sticky": (adapted.AIOKafkaConsumer, adapted.AiokafkaCooperativeSticky),
 }
 
 

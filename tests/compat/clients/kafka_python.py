@@ -17,8 +17,8 @@ ASSIGNORS = {
         kind.name: (KafkaConsumer, kind)
         for kind in (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor, CooperativeStickyAssignor)
     },
-    "apportion sticky": (adapted.KafkaConsumer, adapted.Sticky),
-    "apportion cooperative-sticky": (adapted.KafkaConsumer, adapted.CooperativeSticky),
+    "apportion sticky": (adapted.KafkaConsumer, adapted.KafkaPythonSticky),
+    "apportion cooperative-sticky": (adapted.KafkaConsumer, adapted.KafkaPythonCooperativeSticky),
 }
 
 

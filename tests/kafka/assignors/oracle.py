@@ -51,7 +51,9 @@ class Oracle:
         self._process.stdin.write(f"{line}\n".encode())
 
     def _heard(self) -> list[str]:
-        assert self._process.stdin and self._process.stdout and self._process.stderr
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
         self._process.stdin.flush()
         line = self._process.stdout.readline().decode().split()
         assert line, f"Java ended: {self._process.stderr.read().decode()}"

@@ -10,10 +10,10 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.kafka.differential import classic_steps as steps
-from tests.kafka.differential.shown import Plain
 
 if TYPE_CHECKING:
+    from tests.kafka.differential import classic_steps as steps
+    from tests.kafka.differential.shown import Plain
     from tests.kafka.differential.side import Side
 
 UUID_LETTERS = 36

@@ -14,10 +14,10 @@ from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import Phase
 from tests.kafka.differential.classic_steps import Arrive, DescribeClassic, Join, Knock, Leave, Pulse, Rest, Sync
 from tests.kafka.differential.crowd import Client, Crowd, places_of
-from tests.kafka.differential.shown import Plain
 from tests.kafka.differential.steps import EMPTY, Beat, Commit, DeleteGroups, Describe, Fetch, Forget, ListGroups, Offset, Step
 
 if TYPE_CHECKING:
+    from tests.kafka.differential.shown import Plain
     from tests.kafka.differential.side import Belief, Side
 
 CLASSIC, MODERN = "abcde", "mnopq"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apportion.wire.messages import offset_commit, offset_delete, offset_fetch
-from tests.kafka.differential import steps
 from tests.kafka.differential.shown import Plain, gathered, offsets
 
 if TYPE_CHECKING:
+    from tests.kafka.differential import steps
     from tests.kafka.differential.side import Side
 
 

@@ -15,10 +15,10 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.kafka.differential import steps
-from tests.kafka.differential.shown import Plain
 
 if TYPE_CHECKING:
+    from tests.kafka.differential import steps
+    from tests.kafka.differential.shown import Plain
     from tests.kafka.differential.side import Side
 
 SHARDS = 50

@@ -40,7 +40,9 @@ class Oracle:
         return out_of_json(self._ask(read=kind, bytes=said.hex())["value"])
 
     def _ask(self, **ask: Any) -> dict[str, Any]:
-        assert self._process.stdin and self._process.stdout and self._process.stderr
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
         self._process.stdin.write(json.dumps(ask) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()

@@ -18,8 +18,9 @@ class TaskOracle:
     def __init__(self, *options: str) -> None:
         jars = jars_of(HERE / "pom.xml").resolve()
         command = [java_program(), "-Xshare:auto", *options, "-cp", f"{jars}/*", str(HERE / "TaskOracle.java")]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, text=True, **pipes)
+        self._process = subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def __enter__(self) -> "TaskOracle":
         return self
@@ -64,7 +65,8 @@ class TaskOracle:
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
 
     def _heard(self) -> list[str]:
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         self._process.stdin.flush()
         line = self._process.stdout.readline().split()
         assert line, "Java ended"

@@ -13,20 +13,23 @@ yet their coordinator (NOT_COORDINATOR), and so they join by themselves; this br
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from apportion.coord import records
 from apportion.coord.classic.election import select_protocol
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
-from apportion.coord.records import CoordinatorRecord
-from apportion.deadlines import Key
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller, Ticket
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apportion.coord.records import CoordinatorRecord
+    from apportion.deadlines import Key
 
 SESSION = "classic session"
 """The kind of deadline at which a member that was silent is gone, and an id that was only handed out is void."""

@@ -4,6 +4,7 @@ The counters beside the members answer the questions of a steady heartbeat witho
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from apportion.coord import records
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState
@@ -19,12 +20,14 @@ from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClai
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
-from apportion.topics import Topics
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     RecordTopicPartitions,
 )
+
+if TYPE_CHECKING:
+    from apportion.topics import Topics
 
 FIRST_EPOCH = 1
 NO_METADATA = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)

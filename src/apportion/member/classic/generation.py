@@ -219,7 +219,8 @@ class GenerationState:
     def _assign_partitions(self) -> None:
         generation = self.generation
         assignor = self._settings.assignor_or_none(generation.protocol)
-        assert generation.group_subscription is not None and assignor is not None
+        assert generation.group_subscription is not None
+        assert assignor is not None
         shapes = self._metadata.topic_shapes(generation.topics)
         self._set_assignment(
             shapes, assign_partitions(assignor, shapes, generation.group_subscription.members, checks=self._cooperative)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from apportion.sim.kernel.scenario import CLASSIC, CONSUMER, MIXED, Scenario
 
 
-class Dialect(NamedTuple):
+class ProtocolChoice(NamedTuple):
     """One way to speak. assignors: those of a classic member, in the order in which it prefers them."""
 
     protocol: str
@@ -20,16 +20,16 @@ class Dialect(NamedTuple):
         return f"{self.protocol} {','.join(self.assignors)}".strip()
 
 
-MODERN = Dialect(CONSUMER)
-COOPERATIVE = Dialect(CLASSIC, ("cooperative-sticky",))
-ON_ITS_WAY = Dialect(CLASSIC, ("cooperative-sticky", "range"))
-SETTING_OUT = Dialect(CLASSIC, ("range", "cooperative-sticky"))
-STYLES = (
+CONSUMER_PROTOCOL = ProtocolChoice(CONSUMER)
+COOPERATIVE = ProtocolChoice(CLASSIC, ("cooperative-sticky",))
+COOPERATIVE_BEFORE_EAGER = ProtocolChoice(CLASSIC, ("cooperative-sticky", "range"))
+EAGER_BEFORE_COOPERATIVE = ProtocolChoice(CLASSIC, ("range", "cooperative-sticky"))
+COMPATIBLE_CHOICES = (
     (COOPERATIVE,),
-    (COOPERATIVE, ON_ITS_WAY),
-    (SETTING_OUT, Dialect(CLASSIC, ("range",))),
-    (Dialect(CLASSIC, ("roundrobin",)),),
-    (Dialect(CLASSIC, ("sticky",)),),
+    (COOPERATIVE, COOPERATIVE_BEFORE_EAGER),
+    (EAGER_BEFORE_COOPERATIVE, ProtocolChoice(CLASSIC, ("range",))),
+    (ProtocolChoice(CLASSIC, ("roundrobin",)),),
+    (ProtocolChoice(CLASSIC, ("sticky",)),),
 )
 """What the classic members of one group may offer: any of one row, in which the group always chooses the same.
 
@@ -38,24 +38,26 @@ that one is refused until the others have joined again.
 """
 
 
-class Dialects(NamedTuple):
+class ProtocolPair(NamedTuple):
     """What one application speaks first, and what it would speak instead."""
 
-    first: Dialect
-    other: Dialect
+    first: ProtocolChoice
+    other: ProtocolChoice
 
-    def after(self, spoken: Dialect) -> Dialect:
+    def other_than(self, current: ProtocolChoice) -> ProtocolChoice:
         """The other of the two."""
-        return self.other if spoken == self.first else self.first
+        return self.other if current == self.first else self.first
 
 
-def dialects(scenario: Scenario) -> list[Dialects]:
+def draw_protocols(scenario: Scenario) -> list[ProtocolPair]:
     """One row for each application: workers first. Workers hold on to what they read, so they only speak cooperatively."""
-    dice = Random(f"{scenario.seed} dialects")
-    style = dice.choice(STYLES)
+    rng = Random(f"{scenario.seed} dialects")
+    style = rng.choice(COMPATIBLE_CHOICES)
     rows = []
     for index in range(scenario.members):
-        classic = COOPERATIVE if index < scenario.workers else dice.choice(style)
-        pair = Dialects(MODERN, classic) if scenario.protocol == CONSUMER else Dialects(classic, MODERN)
-        rows.append(Dialects(*reversed(pair)) if scenario.protocol == MIXED and dice.random() < 0.5 else pair)
+        classic = COOPERATIVE if index < scenario.workers else rng.choice(style)
+        pair = (
+            ProtocolPair(CONSUMER_PROTOCOL, classic) if scenario.protocol == CONSUMER else ProtocolPair(classic, CONSUMER_PROTOCOL)
+        )
+        rows.append(ProtocolPair(*reversed(pair)) if scenario.protocol == MIXED and rng.random() < 0.5 else pair)
     return rows

@@ -16,11 +16,11 @@ class Sink:
     begins: where its queries begin to read every log; None: where the group's first offset for a place says.
     """
 
-    def __init__(self, begins: int | None = None) -> None:
-        self.begins = begins
+    def __init__(self, first_offset: int | None = None) -> None:
+        self.first_offset = first_offset
         self.fences: dict[TopicIdPartition, int] = {}
         self.rows: dict[TopicIdPartition, list[tuple[int, int]]] = {}
-        self.count = 0
+        self.row_count = 0
 
     def commit(
         self,
@@ -32,20 +32,20 @@ class Sink:
 
         first: where each place begins that has no rows yet, as the group's first offset for it says.
         """
-        if any(self.fences.get(place) != seen.get(place) for place in admitted):
+        if any(self.fences.get(partition) != seen.get(partition) for partition in admitted):
             return False
-        for place, (lower, to, _) in admitted.items():
+        for partition, (lower, to, _) in admitted.items():
             if lower < to:
-                self._write(place, lower, to, first.get(place))
+                self._write(partition, lower, to, first.get(partition))
         self.fences = advance(self.fences, admitted)
         return True
 
-    def _write(self, place: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
-        ranges = self.rows.setdefault(place, [])
+    def _write(self, partition: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
+        ranges = self.rows.setdefault(partition, [])
         expected = ranges[-1][1] if ranges else lower if first is None else first
         if lower < expected:
-            raise LawBroken("sink-once", f"rows [{lower}, {min(to, expected)}) of {place} are in the sink twice.")
+            raise LawBroken("sink-once", f"rows [{lower}, {min(to, expected)}) of {partition} are in the sink twice.")
         if lower > expected:
-            raise LawBroken("sink-once", f"rows [{expected}, {lower}) of {place} are not in the sink.")
+            raise LawBroken("sink-once", f"rows [{expected}, {lower}) of {partition} are not in the sink.")
         ranges.append((lower, to))
-        self.count += to - lower
+        self.row_count += to - lower

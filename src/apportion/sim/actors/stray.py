@@ -2,8 +2,8 @@
 
 from apportion.member.batch.sinks import AnotherSink
 from apportion.sim.actors.member import Application
-from apportion.sim.actors.worker import Worker, at_once
-from apportion.sim.kernel.clock import Story
+from apportion.sim.actors.worker import Worker, immediately
+from apportion.sim.kernel.clock import Script
 
 
 class Stray(Worker):
@@ -11,18 +11,18 @@ class Stray(Worker):
 
     sinks = ("another sink",)
 
-    def joins(self) -> None:
+    def join(self) -> None:
         """Not yet: the rule says when."""
 
-    def enters(self) -> Story:
+    def join_group(self) -> Script:
         """The member joins."""
-        Application.joins(self)
-        return at_once(None)
+        Application.join(self)
+        return immediately(None)
 
-    def story(self) -> Story:
+    def script(self) -> Script:
         """As a worker's, which ends with the refusal."""
         try:
-            yield from super().story()
+            yield from super().script()
         except AnotherSink as refused:
-            self.world.say(self.name, f"is refused: {refused}")
-            self.later(1, self.stop)
+            self.simulation.write_trace(self.name, f"is refused: {refused}")
+            self.call_later(1, self.stop)

@@ -1,7 +1,8 @@
-"""An application that reads in batches as a Spark query does, through the very rule that the Spark source uses.
+"""An application that reads in micro-batches as a Spark query does, by the rule that the Spark source uses.
 
-`member.batches.Batches` decides; here its questions are put to the simulated broker, its spans are worked off with a checkpoint in
-Spark's order (planned, written to the sink, done), and a process that dies in between leaves the checkpoint for the next one.
+`member.batch.rule.BatchPlanner` decides what to read. This module answers its queries through the
+simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order: planned,
+written to the sink, done. A process that dies in between leaves its checkpoint to the next one.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,27 +18,27 @@ from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
-from apportion.sim.actors.member import Application, has_news
+from apportion.sim.actors.member import Application, has_new_target
 from apportion.sim.actors.requests import (
-    GONE,
-    News,
+    DEAD,
+    AwaitMember,
     NoAnswer,
-    Pause,
+    Sleep,
     commit,
-    described,
-    described_classic,
-    offsets_at,
-    stored,
-    topics_of,
+    committed_with_metadata,
+    describe_classic_group,
+    describe_consumer_group,
+    fetch_topics,
+    list_offsets,
 )
 from apportion.sim.actors.sink import Sink
-from apportion.sim.kernel.clock import Story
+from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
 from apportion.topics import TopicIdPartition, Topics
 
 IDLE_MS = 1_000
-AGAIN_MS = 500
+RETRY_MS = 500
 
 
 class Checkpoint:
@@ -61,15 +62,15 @@ class Worker(Application):
 
     def __init__(self, *facts: Any) -> None:
         super().__init__(*facts)
-        self.limit = self.dice.choice((None, None, 3, 50))
+        self.limit = self.rng.choice((None, None, 3, 50))
         self.is_replaced = True  # the next process is of a new version, with a checkpoint of its own
         self._checkpoints = 0
 
-    def writes_to(self, sink: Sink, first: Mapping[TopicIdPartition, int]) -> None:
+    def attach_sink(self, sink: Sink, first: Mapping[TopicIdPartition, int]) -> None:
         """Rows go to `sink`. first: where the group began to read each place."""
         self._sink, self._first = sink, first
 
-    def story(self) -> Story:
+    def script(self) -> Script:
         """One run of the query, until its process ends."""
         if self.is_replaced:
             self.is_replaced = False
@@ -80,65 +81,65 @@ class Worker(Application):
         self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
-            starting=StartingOffsets(starting_of(self.world.scenario)),
+            starting=StartingOffsets(start_position(self.simulation.scenario)),
             fail_on_data_loss=False,  # topics are deleted here; rows that are lost otherwise are seen at the sink
         )
         if checkpoint.planned is not checkpoint.done:
-            yield from self._write(checkpoint.planned, life=-1)
+            yield from self._write(checkpoint.planned, incarnation=-1)
         while True:
-            self.tell(Polled())
+            self.step_member(Polled())
             previous = checkpoint.done
             try:
-                following = yield from self._told(self.batches.plan_next(previous, self.limit))
+                following = yield from self._run_rule(self.batches.plan_next(previous, self.limit))
             except (NotReady, Refused, NoAnswer):
-                yield Pause(AGAIN_MS)
+                yield Sleep(RETRY_MS)
                 continue
-            self.takes(*self.batches.held)
+            self.set_in_use(*self.batches.held)
             if following == previous:
-                yield News(self.trigger_ms, has_news)
+                yield AwaitMember(self.trigger_ms, has_new_target)
                 continue
             self._check_continuity(previous, following)
             checkpoint.planned = following
-            yield Pause(1)
-            yield from self._write(following, life=self.batches.held.incarnation)
+            yield Sleep(1)
+            yield from self._write(following, incarnation=self.batches.held.incarnation)
 
-    def enters(self) -> Story:
+    def join_group(self) -> Script:
         """The rule lets the member join, which it has done already when its process began."""
-        return at_once(None)
+        return immediately(None)
 
     @property
     def trigger_ms(self) -> int:
         """How long the query waits when there was nothing to do."""
-        return max(IDLE_MS, self.world.scenario.batch_ms)
+        return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
-    def _write(self, batch: Span, life: int) -> Story:
+    def _write(self, batch: Span, incarnation: int) -> Script:
         """The batch is in the sink, and then done. One that asks is answered with the sink's name."""
         if batch.question_number:
-            yield Pause(1 + self.work_ms(20))
+            yield Sleep(1 + self.work_ms(20))
             self.checkpoint.announced = WriterReport(self.sinks, has_records=bool(self._sink.fences))
             self.checkpoint.done = batch
             return
-        self.takes(life, dict.fromkeys(batch.ranges))
-        yield Pause(self.work_ms(self.world.scenario.batch_ms))
+        self.set_in_use(incarnation, dict.fromkeys(batch.ranges))
+        yield Sleep(self.work_ms(self.simulation.scenario.batch_ms))
         while True:
             fences = self._sink.fences
             admitted = admit(batch, fences, fail_on_data_loss=False)
-            yield Pause(1 + self.work_ms(20))
+            yield Sleep(1 + self.work_ms(20))
             if self._sink.commit(fences, admitted, self._first):
                 break
-            self.world.say(self.name, "was beaten to the sink, and tries again")
-        self.world.say(self.name, f"wrote {sum(to - lower for lower, to, _ in admitted.values())} rows")
-        yield Pause(1)
+            self.simulation.write_trace(self.name, "was beaten to the sink, and tries again")
+        self.simulation.write_trace(self.name, f"wrote {sum(to - lower for lower, to, _ in admitted.values())} rows")
+        yield Sleep(1)
         self.checkpoint.done = batch
 
     def _check_continuity(self, previous: Span, following: Span) -> None:
         """A query never goes back behind the end of its own last batch."""
-        for place, (start, _) in following.ranges.items():
-            stood = previous.end_or_none(place)
-            if stood is not None and start < stood:
-                raise LawBroken("spans-continue", f"{self.name} had read {place} up to {stood} and starts again at {start}.")
+        for partition, (start, _) in following.ranges.items():
+            end = previous.end_or_none(partition)
+            if end is not None and start < end:
+                raise LawBroken("spans-continue", f"{self.name} had read {partition} up to {end} and starts again at {start}.")
 
-    def _told(self, asking: QueryGenerator[Any]) -> Story:
+    def _run_rule(self, asking: QueryGenerator[Any]) -> Script:
         """What the rule comes to when each of its questions is answered."""
         try:
             ask = next(asking)
@@ -152,72 +153,74 @@ class Worker(Application):
         except StopIteration as end:
             return end.value
 
-    def _named(self, ask: rule.ResolveTopicNames) -> Story:
+    def _name_partitions(self, ask: rule.ResolveTopicNames) -> Script:
         unknown = tuple(dict.fromkeys(each.topic_id for each in ask.partitions if self._known.with_id(each.topic_id) is None))
         if unknown:
-            self._learn((yield from topics_of(self, unknown)))
+            self._remember((yield from fetch_topics(self, unknown)))
         named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.partitions)
         return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
-    def _existing(self, names: tuple[str, ...]) -> Story:
-        topics = yield from topics_of(self, names)
-        self._learn(topics)
+    def _fetch_topics(self, names: tuple[str, ...]) -> Script:
+        topics = yield from fetch_topics(self, names)
+        self._remember(topics)
         return topics
 
-    def _subscribed(self) -> Story:
-        topics = yield from self._existing(self.topics)
+    def _fetch_subscribed(self) -> Script:
+        topics = yield from self._fetch_topics(self.topics)
         return {topic.name: topic for topic in topics}
 
-    def _share(self) -> Story:
+    def _describe_share(self) -> Script:
         """As the Spark source asks: a classic member may be in a KIP-848 group, while that changes over."""
-        if self.speaks_classic:
-            group = yield from described_classic(self)
-            if group.group_state != GONE:
-                return from_described_group(group, (yield from self._subscribed()))
-        return (yield from described(self))
+        if self.uses_classic_protocol:
+            group = yield from describe_classic_group(self)
+            if group.group_state != DEAD:
+                return from_described_group(group, (yield from self._fetch_subscribed()))
+        return (yield from describe_consumer_group(self))
 
-    def _noted(self, note: Note) -> Story:
-        self.world.say(self.name, note.text)
-        return at_once(None)
+    def _trace_note(self, note: Note) -> Script:
+        self.simulation.write_trace(self.name, note.text)
+        return immediately(None)
 
-    def _learn(self, topics: Topics) -> None:
+    def _remember(self, topics: Topics) -> None:
         for topic in topics:
             self._known = self._known.adding(topic)
 
-    def _adopt(self, ask: rule.AdoptAssignment) -> Story:
+    def _adopt(self, ask: rule.AdoptAssignment) -> Script:
         """What was taken away is out of the owner's hands, and only then does the member hear of it."""
-        self.takes(*self.batches.held)
-        self.tell(Adopted(ask.incarnation, ask.target))
-        return at_once(self.member.view())
+        self.set_in_use(*self.batches.held)
+        self.step_member(Adopted(ask.incarnation, ask.target))
+        return immediately(self.member.view())
 
 
-def starting_of(scenario: Scenario) -> int:
+def start_position(scenario: Scenario) -> int:
     """Where workers begin to read what the group never read: a fact of the seed."""
     return EARLIEST if scenario.seed % 4 else LATEST
 
 
-def at_once(answer: Any) -> Story:
+def immediately(answer: Any) -> Script:
     """An answer that nobody has to be asked for."""
     yield from ()
     return answer
 
 
-ANSWERS: dict[type, Callable[[Worker, Any], Story]] = {
-    rule.ReadWriterReport: lambda worker, ask: at_once(worker.checkpoint.announced),
-    rule.StartMembership: lambda worker, ask: worker.enters(),
-    rule.EndMembership: lambda worker, ask: at_once(None),  # nobody adopts a group here
-    rule.ReadMembership: lambda worker, ask: at_once(MembershipSnapshot(worker.member.view(), worker.now().mono_ms)),
-    rule.SessionTimeout: lambda worker, ask: at_once(worker.world.scenario.session_ms),
-    rule.SubscribedTopics: lambda worker, ask: worker._subscribed(),
-    rule.ExistingTopics: lambda worker, ask: worker._existing(ask.names),
-    rule.ResolveTopicNames: lambda worker, ask: worker._named(ask),
+ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
+    rule.ReadWriterReport: lambda worker, ask: immediately(worker.checkpoint.announced),
+    rule.StartMembership: lambda worker, ask: worker.join_group(),
+    rule.EndMembership: lambda worker, ask: immediately(None),  # nobody adopts a group here
+    rule.ReadMembership: lambda worker, ask: immediately(MembershipSnapshot(worker.member.view(), worker.now().mono_ms)),
+    rule.SessionTimeout: lambda worker, ask: immediately(worker.simulation.scenario.session_ms),
+    rule.SubscribedTopics: lambda worker, ask: worker._fetch_subscribed(),
+    rule.ExistingTopics: lambda worker, ask: worker._fetch_topics(ask.names),
+    rule.ResolveTopicNames: lambda worker, ask: worker._name_partitions(ask),
     rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
-    rule.FetchCommitted: lambda worker, ask: stored(worker, ask.places, ask.incarnation),
+    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.places, ask.incarnation),
     rule.CommitOffsets: lambda worker, ask: commit(worker, ask.offsets, ask.incarnation, ask.metadata),
-    rule.LogStartOffsets: lambda worker, ask: offsets_at(worker, ask.places, EARLIEST),
-    rule.LogEndOffsets: lambda worker, ask: offsets_at(worker, ask.places, LATEST),
-    rule.DescribeAssignment: lambda worker, ask: worker._share(),
-    rule.ListMembers: lambda worker, ask: at_once(()),  # those who are in the group have joined before they asked, all for one sink
-    Note: lambda worker, ask: worker._noted(ask),
+    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.places, EARLIEST),
+    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.places, LATEST),
+    rule.DescribeAssignment: lambda worker, ask: worker._describe_share(),
+    rule.ListMembers: lambda worker, ask: immediately(
+        ()
+    ),  # those who are in the group have joined before they asked, all for one sink
+    Note: lambda worker, ask: worker._trace_note(ask),
 }
 """How each question of the rule is answered here."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
-from apportion.sim.checks.stickiness import moved_without_need
-from apportion.sim.checks.subscriptions import Named, given_to, subscription_of
-from apportion.sim.kernel.clock import World
+from apportion.sim.checks.stickiness import needless_moves
+from apportion.sim.checks.subscriptions import NamePartition, assigned_partitions, decode_subscription
+from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -25,13 +25,13 @@ from apportion.wire.records.groups import GroupMetadataValue
 if TYPE_CHECKING:
     from apportion.sim.actors.member import Application
 
-OF_MEMBERS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
+MEMBER_REQUESTS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 """Requests that show that a member lives."""
 STABLE = ClassicGroupState.STABLE
-ROUNDED_MS = 2  # deadlines begin at a whole millisecond
+ROUNDING_MS = 2  # deadlines begin at a whole millisecond
 
 
-class Stood(NamedTuple):
+class ClassicGroupSnapshot(NamedTuple):
     """A group as it was seen last. since_ms: of the broker's clock, when it began to join, or to sync."""
 
     saved: GroupMetadataValue | None
@@ -44,27 +44,29 @@ class Stood(NamedTuple):
     since_ms: int
 
 
-class Generations:
+class ClassicGroupChecker:
     """What was seen of the classic groups of one world."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._stood: dict[str, Stood] = {}
-        self._heard_at: dict[str, int] = {}  # member -> when the broker last answered it, on its clock
-        self._spoke_at: dict[str, int] = {}  # member -> when its session may have begun anew: it asked something, heard or not
-        self._shown: dict[str, int] = {}  # group -> the newest generation that a member got its share of
-        self._left: dict[str, None] = {}  # members that asked to go
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._snapshots: dict[str, ClassicGroupSnapshot] = {}
+        self._last_answer_ms: dict[str, int] = {}  # member -> when the broker last answered it, on its clock
+        self._last_request_ms: dict[
+            str, int
+        ] = {}  # member -> when its session may have begun anew: it asked something, heard or not
+        self._max_synced_generation: dict[str, int] = {}  # group -> the newest generation that a member got its share of
+        self._leaving: dict[str, None] = {}  # members that asked to go
 
-    def before(self, event: Any, now_ms: int) -> None:
+    def before_step(self, event: Any, now_ms: int) -> None:
         """The broker is about to step over `event`."""
         if type(event) is not Arrived:
             return
         if type(event.request) is LeaveGroupRequest:
-            self._left.update(dict.fromkeys(each.member_id for each in event.request.members))
-        elif type(event.request) in OF_MEMBERS:
-            self._spoke_at[event.request.member_id] = now_ms
+            self._leaving.update(dict.fromkeys(each.member_id for each in event.request.members))
+        elif type(event.request) in MEMBER_REQUESTS:
+            self._last_request_ms[event.request.member_id] = now_ms
 
-    def answers(self, request: Any, body: Any, asked_ms: int) -> None:
+    def reply_sent(self, request: Any, body: Any, asked_ms: int) -> None:
         """The broker lets an answer go: the member's session began anew when it asked, if not later.
 
         Not by a SyncGroup that comes while the group prepares a rebalance, nor by a JoinGroup that is answered at once because it
@@ -73,71 +75,73 @@ class Generations:
         if type(request) is JoinGroupRequest:
             return
         if body.error_code == Code.NONE or (body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest):
-            self._heard_at[request.member_id] = max(self._heard_at.get(request.member_id, 0), asked_ms)
+            self._last_answer_ms[request.member_id] = max(self._last_answer_ms.get(request.member_id, 0), asked_ms)
         if type(request) is SyncGroupRequest and body.error_code == Code.NONE:
-            self._shown[request.group_id] = max(self._shown.get(request.group_id, 0), request.generation_id)
+            self._max_synced_generation[request.group_id] = max(
+                self._max_synced_generation.get(request.group_id, 0), request.generation_id
+            )
 
     def has_changed(self, group: ClassicGroup) -> bool:
         """The group is not as it was seen last."""
-        stood, live = self._stood.get(group.group_id), group.live
+        snapshot, live = self._snapshots.get(group.group_id), group.live
         return (
-            stood is None
-            or stood.saved is not group.saved
-            or stood.state is not live.state
-            or stood.generation != live.generation
-            or list(stood.members) != list(live.members)
-            or len(stood.waiting) != sum(member.is_waiting for member in live.members.values())
+            snapshot is None
+            or snapshot.saved is not group.saved
+            or snapshot.state is not live.state
+            or snapshot.generation != live.generation
+            or list(snapshot.members) != list(live.members)
+            or len(snapshot.waiting) != sum(member.is_waiting for member in live.members.values())
         )
 
-    def recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
+    def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
         """The groups are what their logs say, and every timer begins again."""
         for group in groups:
-            self._check_generation(group, self._shown.get(group.group_id, 0))
-            self._stood[group.group_id] = self._as_it_stands(group, None, now_ms)
-            self._begin_anew(group.live.members, now_ms)
+            self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
+            self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)
+            self._restart_sessions(group.live.members, now_ms)
 
     def forget(self, group_id: str) -> None:
         """There is no classic group of that name now."""
-        self._stood.pop(group_id, None)
-        self._shown.pop(group_id, None)
+        self._snapshots.pop(group_id, None)
+        self._max_synced_generation.pop(group_id, None)
 
-    def look_at(self, group: ClassicGroup, now_ms: int, asked: Container[Ticket]) -> int:
+    def check_change(self, group: ClassicGroup, now_ms: int, unanswered: Container[Ticket]) -> int:
         """The group may have changed; how many generations it is further than it was seen last. asked: who still waits."""
-        before = self._stood.get(group.group_id)
+        before = self._snapshots.get(group.group_id)
         if before is None:
-            self._begin_anew(group.live.members, now_ms)  # it was a consumer group until now
-        now = self._stood[group.group_id] = self._as_it_stands(group, before, now_ms)
+            self._restart_sessions(group.live.members, now_ms)  # it was a consumer group until now
+        now = self._snapshots[group.group_id] = self._snapshot(group, before, now_ms)
         if before is not None:
-            self._begin_anew((name for name in before.waiting if name in now.members), now_ms)
-            self._spoke_at.update(dict.fromkeys((name for name in now.members if name not in before.members), now_ms))
+            self._restart_sessions((name for name in before.waiting if name in now.members), now_ms)
+            self._last_request_ms.update(dict.fromkeys((name for name in now.members if name not in before.members), now_ms))
         if before is None or now.saved is not before.saved:
             known = 0 if before is None or before.saved is None else before.saved.generation
-            self._check_generation(group, max(known, self._shown.get(group.group_id, 0)))
+            self._check_generation(group, max(known, self._max_synced_generation.get(group.group_id, 0)))
             self._check_assignment(group, before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE)
         if before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE and now.state is STABLE:
             self._check_moves(group)
         if before is not None and now.members != before.members:
-            self._check_gone(group, before, now, now_ms, asked)
+            self._check_removal(group, before, now, now_ms, unanswered)
         return 0 if before is None else now.generation - before.generation
 
     def check_silence(self, group: ClassicGroup, now_ms: int, due_ms: int | None) -> None:
         """Where all that was due has been done, and the group does not rebalance, whoever was silent for a session is gone."""
         if due_ms is not None and due_ms <= now_ms:
             return
-        since_ms = self._stood[group.group_id].since_ms
+        since_ms = self._snapshots[group.group_id].since_ms
         for name, member in group.live.members.items():
-            silent_ms = now_ms - max(since_ms, self._spoke_at.get(name, 0))
+            silent_ms = now_ms - max(since_ms, self._last_request_ms.get(name, 0))
             if group.live.state is STABLE and not member.is_waiting and silent_ms >= member.session_timeout_ms:
                 raise LawBroken(
                     "gone-in-time", f"group {group.group_id}: {name} is still a member after {silent_ms} ms of silence."
                 )
 
-    def _begin_anew(self, members: Iterable[str], now_ms: int) -> None:
+    def _restart_sessions(self, members: Iterable[str], now_ms: int) -> None:
         """The sessions of these members begin now."""
         for name in members:
-            self._heard_at[name] = self._spoke_at[name] = now_ms
+            self._last_answer_ms[name] = self._last_request_ms[name] = now_ms
 
-    def _as_it_stands(self, group: ClassicGroup, before: Stood | None, now_ms: int) -> Stood:
+    def _snapshot(self, group: ClassicGroup, before: ClassicGroupSnapshot | None, now_ms: int) -> ClassicGroupSnapshot:
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
         waiting = {
@@ -150,7 +154,9 @@ class Generations:
         )
         since_ms = before.since_ms if before is not None and is_same else now_ms
         patience_ms = max((member.rebalance_timeout_ms for member in live.members.values()), default=0)
-        return Stood(group.saved, live.state, live.generation, members, waiting, dict(live.instances), patience_ms, since_ms)
+        return ClassicGroupSnapshot(
+            group.saved, live.state, live.generation, members, waiting, dict(live.instances), patience_ms, since_ms
+        )
 
     def _check_generation(self, group: ClassicGroup, known: int) -> None:
         """No synced generation is followed by an older one."""
@@ -164,10 +170,10 @@ class Generations:
         A static member that comes back with other wishes has what its predecessor had, until it joins again.
         """
         assert group.saved is not None
-        owner: dict[Named, str] = {}
+        owner: dict[NamePartition, str] = {}
         for member in group.saved.members:
-            wanted = subscription_of(member).topics
-            for topic, partition in given_to(member):
+            wanted = decode_subscription(member).topics
+            for topic, partition in assigned_partitions(member):
                 if is_new and topic not in wanted:
                     raise LawBroken("subscribed-only", f"{member.member_id} wants {', '.join(wanted)} and has {topic}.")
                 if (topic, partition) in owner:
@@ -178,30 +184,37 @@ class Generations:
     def _check_moves(self, group: ClassicGroup) -> None:
         """The leader, which has just given everybody a share, took nothing from anybody without need."""
         assert group.saved is not None
-        for why in moved_without_need(group.saved):
+        for why in needless_moves(group.saved):
             raise LawBroken("moves-with-cause", f"group {group.group_id}, generation {group.saved.generation}: {why}")
 
-    def _check_gone(self, group: ClassicGroup, before: Stood, now: Stood, now_ms: int, asked: Container[Ticket]) -> None:
+    def _check_removal(
+        self,
+        group: ClassicGroup,
+        before: ClassicGroupSnapshot,
+        now: ClassicGroupSnapshot,
+        now_ms: int,
+        unanswered: Container[Ticket],
+    ) -> None:
         """A member goes because it said so, because another took its place, or because it was silent or late for long enough.
 
         One that waits for the others is neither.
         """
         for name, session_ms in before.members.items():
-            if name in now.members or name in self._left:
+            if name in now.members or name in self._leaving:
                 continue
             if any(was == name and instance in now.statics for instance, was in before.statics.items()):
                 continue
-            silent_ms = now_ms - self._heard_at.get(name, 0)
+            silent_ms = now_ms - self._last_answer_ms.get(name, 0)
             late_ms = now_ms - before.since_ms
-            is_waiting = name in before.waiting and before.waiting[name] in asked
-            if not is_waiting and (silent_ms >= session_ms - ROUNDED_MS or late_ms >= before.patience_ms - ROUNDED_MS):
+            is_waiting = name in before.waiting and before.waiting[name] in unanswered
+            if not is_waiting and (silent_ms >= session_ms - ROUNDING_MS or late_ms >= before.patience_ms - ROUNDING_MS):
                 continue
             why = f"{name} was dismissed from {before.state.name} after {silent_ms} ms of silence and {late_ms} ms of waiting."
             raise LawBroken("gone-with-cause", f"group {group.group_id}: {why}")
 
     # hands
 
-    def check_hands(self, group: ClassicGroup, applications: Iterable["Application"]) -> None:
+    def check_exclusive_use(self, group: ClassicGroup, applications: Iterable["Application"]) -> None:
         """No two members of the newest synced generation use one place.
 
         Who is at an older one (a static member that did not come, a member that was dismissed) may not know it yet: what such an
@@ -210,19 +223,21 @@ class Generations:
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}
         for each in applications:
-            life, places = each.hand
-            if not places or not each.is_up or each.group != group.group_id:
+            incarnation, topic_partitions = each.in_use
+            if not topic_partitions or not each.is_up or each.group != group.group_id:
                 continue
             view = each.member.view()
-            if life != view.incarnation or view.epoch < newest or view.member_id not in group.live.members:
+            if incarnation != view.incarnation or view.epoch < newest or view.member_id not in group.live.members:
                 continue
-            for place in places:
-                if place in owner:
-                    raise LawBroken("no-two-hands", f"{view.member_id} uses {place}, which {owner[place]} uses, too.")
-                owner[place] = view.member_id
+            for topic_partition in topic_partitions:
+                if topic_partition in owner:
+                    raise LawBroken(
+                        "no-two-hands", f"{view.member_id} uses {topic_partition}, which {owner[topic_partition]} uses, too."
+                    )
+                owner[topic_partition] = view.member_id
 
 
-def parked(group: ClassicGroup) -> Iterator[Ticket]:
+def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
     """The requests that wait for the others of the group."""
     for member in group.live.members.values():
         if member.join_ticket is not None:
@@ -231,7 +246,7 @@ def parked(group: ClassicGroup) -> Iterator[Ticket]:
             yield member.sync_ticket
 
 
-def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: TopicIdPartition) -> bool:
+def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
     """The member is of the group's generation, which gave the place to no other member and is not about to."""
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
         return False
@@ -240,17 +255,19 @@ def may_commit(group: ClassicGroup, member_id: str, claimed: int, place: TopicId
     if claimed != group.saved.generation:
         return True  # joined and not synced: nobody has anything new
     others = (each for each in group.saved.members if each.member_id != member_id)
-    return not any(given == (place.topic, place.partition) for each in others for given in given_to(each))
+    return not any(
+        assigned == (topic_partition.topic, topic_partition.partition) for each in others for assigned in assigned_partitions(each)
+    )
 
 
-def unsettled(group: ClassicGroup, topics: Topics) -> Iterator[str]:
+def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
     """What of the group is not yet as it shall be: all is given, nobody waits."""
     if group.live.state is not ClassicGroupState.STABLE or group.saved is None or group.saved.generation != group.live.generation:
         yield f"group {group.group_id} is {group.live.state.name}"
         return
-    given = dict.fromkeys(named for member in group.saved.members for named in given_to(member))
-    wanted = dict.fromkeys(topic for member in group.saved.members for topic in subscription_of(member).topics)
+    assigned = dict.fromkeys(partition for member in group.saved.members for partition in assigned_partitions(member))
+    wanted = dict.fromkeys(topic for member in group.saved.members for topic in decode_subscription(member).topics)
     for topic in filter(None, map(topics.named, wanted)):
         for partition in range(topic.partitions):
-            if (topic.name, partition) not in given:
+            if (topic.name, partition) not in assigned:
                 yield f"{topic.name}-{partition} is given to nobody in {group.group_id}"

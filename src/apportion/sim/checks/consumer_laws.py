@@ -26,7 +26,7 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     for member in group.saved.members.values():
         for unit in member.units():
             if unit in first:
-                yield f"{_place(group, topics, unit)} is held by {first[unit]} and by {member.member_id}."
+                yield f"{_partition_name(group, topics, unit)} is held by {first[unit]} and by {member.member_id}."
             first[unit] = member.member_id
 
 
@@ -73,9 +73,9 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
             yield f"the target names {name}, which is no member."
         for unit in member.target.tolist():
             if unit & PARTITION >= sizes.get(unit >> SHIFT, 0):
-                yield f"the target gives {_place(group, topics, unit)} to {name}, which does not subscribe to it."
+                yield f"the target gives {_partition_name(group, topics, unit)} to {name}, which does not subscribe to it."
             elif unit in owner:
-                yield f"the target gives {_place(group, topics, unit)} to {owner[unit]} and to {name}."
+                yield f"the target gives {_partition_name(group, topics, unit)} to {owner[unit]} and to {name}."
             else:
                 owner[unit] = name
     if len(owner) == sum(topic.partitions for topic in subscribed.values()):
@@ -98,7 +98,7 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
         for unit in units:
             if owner.get(unit) != name:
                 yield (
-                    f"{name} is at the target's epoch {member.epoch} and uses {_place(group, topics, unit)}, "
+                    f"{name} is at the target's epoch {member.epoch} and uses {_partition_name(group, topics, unit)}, "
                     f"which the target gives to {owner.get(unit, 'nobody')}."
                 )
         wanted = 0 if member.target is None else len(member.target)
@@ -135,8 +135,8 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     for partition in dict.fromkeys([*held, *claimed]):
         table, members = held.get(partition), claimed.get(partition)
         if table != members:
-            place = _place(group, topics, saved.units.unit(*partition))
-            yield f"{place} is held by {members or 'nobody'}, but the table of holders says {table or 'nobody'}."
+            topic_partition = _partition_name(group, topics, saved.units.unit(*partition))
+            yield f"{topic_partition} is held by {members or 'nobody'}, but the table of holders says {table or 'nobody'}."
 
 
 def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
@@ -226,7 +226,7 @@ TLA: dict[str, str] = {
 """Invariants and properties of Vanlightly's TLA+ sketch of KIP-848 (both versions), and the laws that stand for each."""
 
 
-def _place(group: ConsumerGroup, topics: Topics, unit: int) -> str:
+def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
     """The unit as people call it; the id of its topic where that is gone."""
     topic_id = group.saved.units.ids[unit >> SHIFT]
     topic = topics.with_id(topic_id)

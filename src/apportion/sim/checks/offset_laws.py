@@ -16,12 +16,12 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.produce import ProduceRequest
 from apportion.wire.records.groups import OffsetCommitValue
 
-Spot = tuple[str, bytes, int]
+GroupPartition = tuple[str, bytes, int]
 """A group, the id of a topic, a partition of it."""
 ByTopic = dict[str, dict[int, OffsetCommitValue]]
 
 
-class Offsets:
+class OffsetChecker:
     """What was committed, and what of it somebody has seen. first: where the fenced group began to read each place."""
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
@@ -29,17 +29,17 @@ class Offsets:
         self.commits = 0
         self._sinks = sinks
         self._before: ByTopic = {}
-        self._shown: dict[Spot, int] = {}
+        self._shown: dict[GroupPartition, int] = {}
         self._written: dict[tuple[bytes, int], int] = {}
 
-    def before(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
+    def before_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
         """The broker is about to work off `request`."""
-        known = of_group(shards, request.group_id)
+        known = committed_offsets(shards, request.group_id)
         self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
-    def after(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
+    def after_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
         """The broker has worked it off: what it stored was the member's to commit, and goes forward."""
-        for topic, partitions in of_group(shards, request.group_id).items():
+        for topic, partitions in committed_offsets(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
                 if old.get(partition) is not value:
@@ -51,56 +51,58 @@ class Offsets:
         self,
         shards: Iterable[Shard],
         request: OffsetCommitRequest,
-        place: TopicIdPartition,
+        topic_partition: TopicIdPartition,
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
         self.commits += 1
         who, claimed = request.member_id, request.generation_id_or_member_epoch
-        if not _may(shards, request.group_id, who, claimed, place):
-            raise LawBroken("commit-is-fenced", f"{who} committed {place} as of epoch {claimed}, which it may not.")
-        if old is not None and old.topic_id == place.topic_id and offset < old.offset:
-            raise LawBroken("offsets-never-back", f"{who} committed {offset} for {place}, where {old.offset} stood.")
+        if not _may_commit(shards, request.group_id, who, claimed, topic_partition):
+            raise LawBroken("commit-is-fenced", f"{who} committed {topic_partition} as of epoch {claimed}, which it may not.")
+        if old is not None and old.topic_id == topic_partition.topic_id and offset < old.offset:
+            raise LawBroken("offsets-never-back", f"{who} committed {offset} for {topic_partition}, where {old.offset} stood.")
         sink = self._sinks.get(request.group_id)
         if sink is not None:
-            end = sink.fences.get(place, self.first.setdefault(place, offset if sink.begins is None else sink.begins))
+            end = sink.fences.get(
+                topic_partition, self.first.setdefault(topic_partition, offset if sink.first_offset is None else sink.first_offset)
+            )
             if offset > end:
-                raise LawBroken("one-sink", f"{who} committed {offset} for {place}; the group's sink ends at {end}.")
+                raise LawBroken("one-sink", f"{who} committed {offset} for {topic_partition}; the group's sink ends at {end}.")
 
     def is_shown(self, group_id: str) -> bool:
         """Whether somebody was shown an offset of the group."""
         return any(group == group_id for group, _, _ in self._shown)
 
-    def answered(self, topics: Topics, request: Any, body: Any) -> None:
+    def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
         """Somebody was shown this: an offset that the group has, an offset that was stored, records that were."""
         if type(request) is OffsetFetchRequest:
             for group in body.groups:
                 for topic in group.topics:
                     for partition in topic.partitions:
                         if partition.error_code == Code.NONE and partition.committed_offset >= 0:
-                            spot = (group.group_id, bytes(topic.topic_id), partition.partition_index)
-                            self._show(spot, partition.committed_offset)
+                            group_partition = (group.group_id, bytes(topic.topic_id), partition.partition_index)
+                            self._note_shown(group_partition, partition.committed_offset)
         elif type(request) is OffsetCommitRequest:
             for said, answer in zip(request.topics, body.topics, strict=True):
                 for wanted, partition in zip(said.partitions, answer.partitions, strict=True):
                     if partition.error_code == Code.NONE:
-                        spot = (request.group_id, bytes(said.topic_id), partition.partition_index)
-                        self._show(spot, wanted.committed_offset)
+                        group_partition = (request.group_id, bytes(said.topic_id), partition.partition_index)
+                        self._note_shown(group_partition, wanted.committed_offset)
         elif type(request) is ProduceRequest:
-            self._acknowledged(topics, body)
+            self._note_written(topics, body)
 
-    def recovered(self, shards: Iterable[Shard], node: Node) -> None:
+    def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
         """The broker has a new memory: what anybody was shown is in it, and what nobody was shown may be lost."""
         for group_id, sink in self._sinks.items():
-            known = of_group(shards, group_id)
-            for place in [place for place in self.first if place not in sink.rows]:
-                if place.partition not in known.get(place.topic, {}):
-                    del self.first[place]  # the group begins to read it anew
+            known = committed_offsets(shards, group_id)
+            for topic_partition in [topic_partition for topic_partition in self.first if topic_partition not in sink.rows]:
+                if topic_partition.partition not in known.get(topic_partition.topic, {}):
+                    del self.first[topic_partition]  # the group begins to read it anew
         for (group_id, topic_id, partition), shown in self._shown.items():
             topic = node.topics.with_id(topic_id)
             if topic is None:
                 continue
-            value = of_group(shards, group_id).get(topic.name, {}).get(partition)
+            value = committed_offsets(shards, group_id).get(topic.name, {}).get(partition)
             if value is None or value.offset < shown:
                 found = "none" if value is None else value.offset
                 raise LawBroken("durable", f"offset {shown} of {topic.name}-{partition} was shown in {group_id}; {found} is left.")
@@ -110,19 +112,19 @@ class Offsets:
             if topic is not None and ends.get((topic_id, partition), 0) <= offset:
                 raise LawBroken("durable", f"the record at {offset} of {topic.name}-{partition} was acknowledged and is lost.")
 
-    def _show(self, spot: Spot, offset: int) -> None:
-        self._shown[spot] = max(self._shown.get(spot, 0), offset)
+    def _note_shown(self, group_partition: GroupPartition, offset: int) -> None:
+        self._shown[group_partition] = max(self._shown.get(group_partition, 0), offset)
 
-    def _acknowledged(self, topics: Topics, body: Any) -> None:
-        for said in body.responses:
-            topic = topics.named(said.name)
-            for partition in said.partition_responses:
+    def _note_written(self, topics: Topics, body: Any) -> None:
+        for topic_response in body.responses:
+            topic = topics.named(topic_response.name)
+            for partition in topic_response.partition_responses:
                 if topic is not None and partition.error_code == Code.NONE:
-                    spot = (topic.id, partition.index)
-                    self._written[spot] = max(self._written.get(spot, 0), partition.base_offset)
+                    group_partition = (topic.id, partition.index)
+                    self._written[group_partition] = max(self._written.get(group_partition, 0), partition.base_offset)
 
 
-def of_group(shards: Iterable[Shard], group_id: str) -> ByTopic:
+def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
     """The offsets of that group, by topic and partition."""
     for shard in shards:
         found = shard.ledger.offsets.get(group_id)
@@ -131,17 +133,17 @@ def of_group(shards: Iterable[Shard], group_id: str) -> ByTopic:
     return {}
 
 
-def _may(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, place: TopicIdPartition) -> bool:
+def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
     """The member is at that epoch, or was given the place at that epoch or before and has it still."""
     for shard in shards:
         group = shard.ledger.groups.get(group_id)
         if isinstance(group, ClassicGroup):
-            return may_commit(group, member_id, claimed, place)
+            return may_commit(group, member_id, claimed, topic_partition)
         if group is not None:
             member = group.saved.members.get(member_id)
             if member is None or claimed > member.epoch:
                 return False
-            unit = group.saved.units.unit(place.topic_id, place.partition)
+            unit = group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
             given = (member.assigned.as_mapping() | member.pending_revocation.as_mapping()).get(unit)
             return claimed == member.epoch or (given is not None and given <= claimed)
     return False

@@ -4,21 +4,24 @@ A second reader follows each log from where it stopped, so the whole log is read
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.node.coordinators import stored_records
 from apportion.node.partitions import Partition
-from apportion.sim.checks.saved import compacted, difference_or_none, overtaken, replayed, saved
-from apportion.sim.kernel.clock import World
+from apportion.sim.checks.saved import compact, difference_or_none, read_during_compaction, replay_records, saved_state
+from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import Topics
+
+if TYPE_CHECKING:
+    from apportion.coord.records import CoordinatorRecord
 
 Shards = Iterable[tuple[Partition, Shard]]
 
 
-class Follower:
+class LogFollower:
     """A shard that knows nothing but the log, up to `next_offset`, and the records that it has read."""
 
     __slots__ = ("live", "next_offset", "records", "shard")
@@ -38,14 +41,14 @@ class Follower:
             self.next_offset = partition.log.next_offset
 
 
-class Replays:
+class ReplayChecker:
     """Followers of all logs. checked_at: the step of the last comparison."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self.checked_at = 0
-        self._world = world
-        self._dice = world.dice("log cleaner")
-        self._followers: dict[int, Follower] = {}
+        self._simulation = simulation
+        self._rng = simulation.random_stream("log cleaner")
+        self._followers: dict[int, LogFollower] = {}
 
     def forget(self) -> None:
         """The broker has begun anew."""
@@ -53,9 +56,9 @@ class Replays:
 
     def check(self, shards: Shards) -> None:
         """Every shard has saved what its log says."""
-        self.checked_at = self._world.steps
+        self.checked_at = self._simulation.steps
         for partition, shard in shards:
-            difference = difference_or_none(saved(shard.ledger), saved(self._follower(partition, shard).shard.ledger))
+            difference = difference_or_none(saved_state(shard.ledger), saved_state(self._follower(partition, shard).shard.ledger))
             if difference is not None:
                 raise LawBroken("replay-equals-live", difference)
 
@@ -63,23 +66,23 @@ class Replays:
         """The same of a log of which some first part was cleaned: before it was read, or while."""
         for partition, shard in shards:
             records = self._follower(partition, shard).records
-            upto = self._dice.randint(0, len(records))
-            if self._dice.random() < 0.5:
-                left = compacted(records, upto, drops_tombstones=self._dice.random() < 0.5)
+            upto = self._rng.randint(0, len(records))
+            if self._rng.random() < 0.5:
+                left = compact(records, upto, drops_tombstones=self._rng.random() < 0.5)
             else:
-                left = overtaken(records, self._dice.randint(0, upto), upto)
+                left = read_during_compaction(records, self._rng.randint(0, upto), upto)
             try:
-                ledger = replayed(left)
+                ledger = replay_records(left)
             except Exception as error:
                 raise LawBroken("compacted-replay-equals-live", f"the replay stops with {type(error).__name__}: {error}") from error
-            difference = difference_or_none(saved(shard.ledger), saved(ledger))
+            difference = difference_or_none(saved_state(shard.ledger), saved_state(ledger))
             if difference is not None:
                 raise LawBroken("compacted-replay-equals-live", difference)
 
-    def _follower(self, partition: Partition, shard: Shard) -> Follower:
+    def _follower(self, partition: Partition, shard: Shard) -> LogFollower:
         """The follower of that shard's log, which has read it to its end."""
         follower = self._followers.get(partition.index)
         if follower is None or follower.live is not shard:
-            follower = self._followers[partition.index] = Follower(shard)
+            follower = self._followers[partition.index] = LogFollower(shard)
         follower.follow(partition)
         return follower

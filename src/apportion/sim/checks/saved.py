@@ -27,12 +27,12 @@ from apportion.wire.records.groups import (
 class SavedMember(NamedTuple):
     """One member. assigned, revoking: the epoch at which each partition was given. target: in the order in which it is given."""
 
-    said: ConsumerGroupMemberMetadataValue
+    metadata: ConsumerGroupMemberMetadataValue
     epoch: int
     previous_epoch: int
     state: MemberState
     assigned: dict[IdPartition, int]
-    revoking: dict[IdPartition, int]
+    pending_revocation: dict[IdPartition, int]
     target: tuple[IdPartition, ...] | None
 
 
@@ -59,10 +59,10 @@ class SavedShard(NamedTuple):
     offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]]
 
 
-def saved(ledger: Ledger) -> SavedShard:
+def saved_state(ledger: Ledger) -> SavedShard:
     """All that is saved in `ledger`; it stays what it is when the ledger goes on."""
     return SavedShard(
-        {group_id: _saved(group) for group_id, group in ledger.groups.items()},
+        {group_id: _group_state(group) for group_id, group in ledger.groups.items()},
         {
             group_id: {topic: dict(partitions) for topic, partitions in topics.items()}
             for group_id, topics in ledger.offsets.items()
@@ -75,7 +75,7 @@ def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
     return None if live == replayed else _difference("", live, replayed)
 
 
-def replayed(records: Iterable[CoordinatorRecord]) -> Ledger:
+def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
     """What a shard knows that has read these records and nothing else."""
     shard = Shard(GroupSettings(), Topics())
     for offset, record in enumerate(records):
@@ -83,7 +83,7 @@ def replayed(records: Iterable[CoordinatorRecord]) -> Ledger:
     return shard.ledger
 
 
-def compacted(records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool) -> list[CoordinatorRecord]:
+def compact(records: Sequence[CoordinatorRecord], upto: int, drops_tombstones: bool) -> list[CoordinatorRecord]:
     """What a log cleaner leaves that has cleaned the first `upto` records: of these the last of each key, the rest as it is.
 
     drops_tombstones: they have stood long enough for the cleaner to take them too.
@@ -92,7 +92,7 @@ def compacted(records: Sequence[CoordinatorRecord], upto: int, drops_tombstones:
     return [*(record for record in left if not (drops_tombstones and record.value is None)), *records[upto:]]
 
 
-def overtaken(records: Sequence[CoordinatorRecord], read: int, upto: int) -> list[CoordinatorRecord]:
+def read_during_compaction(records: Sequence[CoordinatorRecord], read: int, upto: int) -> list[CoordinatorRecord]:
     """What a reader sees who had read `read` records when a cleaner came and cleaned the first `upto` (KAFKA-19862).
 
     It may see what was given and never that it was taken back first; but tombstones stand longer than any reader needs.
@@ -105,49 +105,47 @@ def _last_of_each_key(records: Sequence[CoordinatorRecord], upto: int) -> list[i
     return sorted({encode_key(record.key): index for index, record in enumerate(islice(records, upto))}.values())
 
 
-def _saved(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
+def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
     """What is saved of a group of either kind; of a classic one, the record itself."""
-    return group.saved if isinstance(group, ClassicGroup) else _group(group)
+    return group.saved if isinstance(group, ClassicGroup) else _consumer_group_state(group)
 
 
-def _group(group: ConsumerGroup) -> SavedGroup:
+def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
     saved = group.saved
     return SavedGroup(
         saved.epoch,
         saved.assignment_epoch,
         saved.metadata_hash,
-        {member_id: _member(member, saved.units.ids) for member_id, member in saved.members.items()},
+        {member_id: _member_state(member, saved.units.ids) for member_id, member in saved.members.items()},
         dict(saved.instances),
-        _counted(saved.subscriber_counts),
-        _counted(saved.assignor_votes),
-        _counted(saved.protocol_counts),
+        _non_zero(saved.subscriber_counts),
+        _non_zero(saved.assignor_votes),
+        _non_zero(saved.protocol_counts),
         saved.classic_member_count,
-        _counted(saved.stable_members_by_epoch),
+        _non_zero(saved.stable_members_by_epoch),
         saved.owners.owned(saved.units),
     )
 
 
-def _member(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
-    target = None
-    if member.target is not None:
-        target = tuple(_partition(unit, ids) for unit in member.target.tolist())
+def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
+    target = None if member.target is None else tuple(_id_partition(unit, ids) for unit in member.target.tolist())
     return SavedMember(
         member.metadata,
         member.epoch,
         member.previous_epoch,
         member.state,
-        _given(member.assigned, ids),
-        _given(member.pending_revocation, ids),
+        _epochs_by_partition(member.assigned, ids),
+        _epochs_by_partition(member.pending_revocation, ids),
         target,
     )
 
 
-def _given(grants: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
-    places = [_partition(unit, ids) for unit in grants.units.tolist()]
+def _epochs_by_partition(grants: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
+    places = [_id_partition(unit, ids) for unit in grants.units.tolist()]
     return dict(zip(places, grants.epochs.tolist(), strict=True))
 
 
-def _counted(counts: dict[Any, int]) -> dict[Any, int]:
+def _non_zero(counts: dict[Any, int]) -> dict[Any, int]:
     return {name: count for name, count in counts.items() if count}
 
 
@@ -156,27 +154,27 @@ def _difference(where: str, live: Any, replayed: Any) -> str:
     if isinstance(live, dict):
         for name in sorted({**live, **replayed}):
             if name not in replayed:
-                return f"{where}{_named(name)} is {_shown(live[name])} live and missing in the replay."
+                return f"{where}{_key_text(name)} is {_value_text(live[name])} live and missing in the replay."
             if name not in live:
-                return f"{where}{_named(name)} is {_shown(replayed[name])} in the replay and missing live."
+                return f"{where}{_key_text(name)} is {_value_text(replayed[name])} in the replay and missing live."
             if live[name] != replayed[name]:
-                return _difference(f"{where}{_named(name)}, ", live[name], replayed[name])
+                return _difference(f"{where}{_key_text(name)}, ", live[name], replayed[name])
     elif hasattr(live, "_fields"):
         for field, ours, theirs in zip(live._fields, live, replayed, strict=True):
             if ours != theirs:
                 return _difference(f"{where}{field} ", ours, theirs)
-    return f"{where.rstrip(', ')} is {_shown(live)} live and {_shown(replayed)} in the replay."
+    return f"{where.rstrip(', ')} is {_value_text(live)} live and {_value_text(replayed)} in the replay."
 
 
-def _named(name: Any) -> str:
+def _key_text(name: Any) -> str:
     """The key of a table as people say it: partitions by their topic's id."""
     return f"{name[0].hex()}-{name[1]}" if isinstance(name, tuple) else str(name)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value as people read it: targets as a list of partitions."""
-    return f"[{', '.join(map(_named, value))}]" if type(value) is tuple else repr(value)
+    return f"[{', '.join(map(_key_text, value))}]" if type(value) is tuple else repr(value)
 
 
-def _partition(unit: int, ids: list[TopicId]) -> IdPartition:
+def _id_partition(unit: int, ids: list[TopicId]) -> IdPartition:
     return IdPartition(ids[unit >> SHIFT], unit & PARTITION)

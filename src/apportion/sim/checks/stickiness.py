@@ -5,42 +5,42 @@ It is reckoned from what the log says alone: what each member told of its last s
 
 from collections.abc import Iterator
 
-from apportion.sim.checks.subscriptions import Named, given_to, subscription_of
+from apportion.sim.checks.subscriptions import NamePartition, assigned_partitions, decode_subscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 
 STICKY = "sticky"
 
 
-def moved_without_need(saved: GroupMetadataValue) -> Iterator[str]:
+def needless_moves(saved: GroupMetadataValue) -> Iterator[str]:
     """A sentence if members keep fewer of their partitions than equal shares allow.
 
     Only of eager groups whose members want the same topics: there everything is given, and how much can stay is plain.
     """
-    wishes = [sorted(subscription_of(member).topics) for member in saved.members]
-    if saved.protocol != STICKY or not wishes or any(wish != wishes[0] for wish in wishes):
+    subscriptions = [sorted(decode_subscription(member).topics) for member in saved.members]
+    if saved.protocol != STICKY or not subscriptions or any(subscription != subscriptions[0] for subscription in subscriptions):
         return
-    given = {named: member.member_id for member in saved.members for named in given_to(member)}
-    had = {named: who for named, who in owners(saved.members).items() if named in given}
-    share, more = divmod(len(given), len(saved.members))
-    counts = [list(had.values()).count(member.member_id) for member in saved.members]
-    most = sum(min(count, share) for count in counts) + min(more, sum(count > share for count in counts))
-    kept = sum(given[named] == who for named, who in had.items())
-    if kept < most:
-        yield f"of {len(had)} partitions that members had, {kept} stay where {most} could."
+    assigned = {named: member.member_id for member in saved.members for named in assigned_partitions(member)}
+    previous = {named: owner for named, owner in previous_owners(saved.members).items() if named in assigned}
+    even_share, remainder = divmod(len(assigned), len(saved.members))
+    counts = [list(previous.values()).count(member.member_id) for member in saved.members]
+    possible = sum(min(count, even_share) for count in counts) + min(remainder, sum(count > even_share for count in counts))
+    kept = sum(assigned[named] == owner for named, owner in previous.items())
+    if kept < possible:
+        yield f"of {len(previous)} partitions that members had, {kept} stay where {possible} could."
 
 
-def owners(members: tuple[MemberMetadata, ...]) -> dict[Named, str]:
+def previous_owners(members: tuple[MemberMetadata, ...]) -> dict[NamePartition, str]:
     """Who had each partition: whoever alone tells so of the newest generation (KIP-341)."""
-    told: dict[Named, dict[str, int]] = {}
+    on_step: dict[NamePartition, dict[str, int]] = {}
     for member in members:
-        last = decode_sticky(subscription_of(member).user_data)
+        last = decode_sticky(decode_subscription(member).user_data)
         for part in last.topic_partitions:
             for partition in part.partitions:
-                told.setdefault((part.topic, partition), {})[member.member_id] = last.generation
-    found = {}
-    for named, claims in told.items():
-        newest = [who for who, generation in claims.items() if generation == max(claims.values())]
+                on_step.setdefault((part.topic, partition), {})[member.member_id] = last.generation
+    owners = {}
+    for named, claims in on_step.items():
+        newest = [owner for owner, generation in claims.items() if generation == max(claims.values())]
         if len(newest) == 1:
-            found[named] = newest[0]
-    return found
+            owners[named] = newest[0]
+    return owners

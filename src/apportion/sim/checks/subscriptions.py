@@ -8,20 +8,20 @@ from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment,
 from apportion.wire.records.consumer_serde import decode
 from apportion.wire.records.groups import MemberMetadata
 
-Named = tuple[str, int]
+NamePartition = tuple[str, int]
 """A topic's name and a partition of it: all that the classic protocol knows."""
 
 
-def given_to(member: MemberMetadata) -> Iterator[Named]:
+def assigned_partitions(member: MemberMetadata) -> Iterator[NamePartition]:
     """What the leader gave that member; nothing where it gave no bytes."""
     if member.assignment:
-        _, given = decode(ConsumerProtocolAssignment, member.assignment)
-        for part in given.assigned_partitions:
+        _, assignment = decode(ConsumerProtocolAssignment, member.assignment)
+        for part in assignment.assigned_partitions:
             for partition in part.partitions:
                 yield part.topic, partition
 
 
-def subscription_of(member: MemberMetadata) -> ConsumerProtocolSubscription:
+def decode_subscription(member: MemberMetadata) -> ConsumerProtocolSubscription:
     """What the member said when it joined. LawBroken for bytes that say nothing: no member of ours sends such."""
     try:
         return decode(ConsumerProtocolSubscription, member.subscription)[1]

@@ -2,48 +2,48 @@
 
 from typing import Any
 
-from apportion.sim.actors.broker import Broker
-from apportion.sim.actors.requests import Pause, Request
-from apportion.sim.kernel.clock import Process, Story, Telling, World
-from apportion.sim.kernel.network import Line, Link
+from apportion.sim.actors.broker import BrokerProcess
+from apportion.sim.actors.requests import SendRequest, Sleep
+from apportion.sim.kernel.clock import Script, ScriptRunner, SimulatedProcess, Simulation
+from apportion.sim.kernel.network import Link, RequestChannel
 
 REQUEST_TIMEOUT_MS = 2_500
 
 
-class Client(Process):
+class Client(SimulatedProcess):
     """A process with a link to the broker and something to do."""
 
-    def __init__(self, world: World, name: str, broker: Broker) -> None:
-        super().__init__(world, name)
+    def __init__(self, simulation: Simulation, name: str, broker: BrokerProcess) -> None:
+        super().__init__(simulation, name)
         self.broker = broker
-        self.link = Link(world, name)
-        self._telling: Telling | None = None
+        self.link = Link(simulation, name)
+        self._runner: ScriptRunner | None = None
 
     @property
     def is_working(self) -> bool:
         """The story of this life is being told."""
-        return self._telling is not None and not self._telling.is_over
+        return self._runner is not None and not self._runner.is_finished
 
-    def story(self) -> Story:
+    def script(self) -> Script:
         """What it does in this life."""
         raise NotImplementedError
 
-    def begins_work(self) -> None:
+    def start_script(self) -> None:
         """The story has begun."""
-        self.work = Line(self, self.link, self.broker)
-        self._telling = Telling(self.story(), self.question)
-        self._telling.goes_on(0)
+        self.work_channel = RequestChannel(self, self.link, self.broker)
+        self._runner = ScriptRunner(self.script(), self.perform_effect)
+        self._runner.resume(0)
 
-    def breaks_off(self) -> None:
+    def cancel_script(self) -> None:
         """The story ends where it is."""
-        telling, self._telling = self._telling, None
-        if telling is not None:
-            telling.breaks_off()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.cancel()
 
-    def question(self, telling: Telling, question: Any, turn: int) -> None:
+    def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """What a story asks is on its way to whoever knows."""
-        if type(question) is Request:
-            self.work.ask(question.body, question.version, REQUEST_TIMEOUT_MS, lambda answer: telling.goes_on(turn, answer))
+        if type(effect) is SendRequest:
+            self.work_channel.send(effect.body, effect.version, REQUEST_TIMEOUT_MS, lambda answer: runner.resume(turn, answer))
         else:
-            assert type(question) is Pause
-            self.later(question.span_ms * 1000, telling.goes_on, turn)
+            assert type(effect) is Sleep
+            self.call_later(effect.duration_ms * 1000, runner.resume, turn)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Broken(NamedTuple):
+class Violation(NamedTuple):
     """A law that did not hold. law: its name in `apportion.sim.checks.consumer_laws`. at_ms: simulated time. why: one sentence."""
 
     law: str
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     commits: int
     crashes: int
     digest: str
-    broken: Broken | None
+    broken: Violation | None
 
     @property
     def holds(self) -> bool:

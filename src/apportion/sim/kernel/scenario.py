@@ -39,10 +39,10 @@ CONSUMER, CLASSIC, MIXED = "consumer", "classic", "mixed"
 PROTOCOLS = (CONSUMER, CLASSIC, MIXED)
 ONLY_MIXED = ("switch", "switch-all")
 """Faults of worlds in which applications speak both protocols."""
-ONLY_SAID = ("stray",)
+ONLY_ON_REQUEST = ("stray",)
 """Faults that are not drawn unless they are asked for, so that the histories of seeds stay what they were."""
 
-AT_LEAST = {
+MINIMUM = {
     "workers": 0,
     "readers": 0,
     "statics": 0,
@@ -62,7 +62,7 @@ AT_LEAST = {
 
 
 BETWEEN_BATCHES_MS = 500  # what a query needs beside its batches, before its membership counts as stale
-AT_MOST = {
+MAXIMUM = {
     "workers": 1_000,
     "readers": 1_000,
     "topics": 1_000,
@@ -86,7 +86,8 @@ class ScenarioRefused(ValueError):
 
 class Fault(NamedTuple):
     """One fault. who: the number of the application or topic that it befalls. amount: milliseconds, or a count. twist: 32 random
-    bits for whatever else it has to choose."""
+    bits for whatever else it has to choose.
+    """
 
     at_ms: int
     kind: str
@@ -120,7 +121,7 @@ class Scenario:
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"
-    protocol: str = CONSUMER  # what the applications speak; which of the classic assignors each has, `dialects` draws
+    protocol: str = CONSUMER  # what the applications speak; which of the classic assignors each has, `protocols` draws
     delay_us: int = 800
     flush_us: int = 1_500
     batch_ms: int = 2_000
@@ -130,13 +131,13 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in AT_LEAST:
+        for name in MINIMUM:
             if not isinstance(getattr(self, name), int):
                 raise ScenarioRefused(f"{name} must be a whole number, not {getattr(self, name)!r}.")
-        for name, least in AT_LEAST.items():
+        for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 raise ScenarioRefused(f"{name} must be at least {least}, not {getattr(self, name)}.")
-        for name, most in AT_MOST.items():
+        for name, most in MAXIMUM.items():
             if getattr(self, name) > most:
                 raise ScenarioRefused(f"{name} must be at most {most}, not {getattr(self, name)}.")
         if self.workers + self.readers < 1:
@@ -151,7 +152,7 @@ class Scenario:
             raise ScenarioRefused(f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}.")
         if self.protocol not in PROTOCOLS:
             raise ScenarioRefused(f"there is no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}.")
-        fitting_faults([fault.kind for fault in self.faults], self.protocol)
+        check_faults([fault.kind for fault in self.faults], self.protocol)
         if any(fault.at_ms < 0 for fault in self.faults):
             raise ScenarioRefused("a fault must not be before the beginning: its at_ms must be at least 0.")
 
@@ -169,7 +170,7 @@ SETTABLE = tuple(each.name for each in fields(Scenario) if each.name not in ("se
 """What `drawn` may be told instead of drawing it."""
 
 
-def known_faults(kinds: Iterable[str]) -> tuple[str, ...]:
+def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
     """The same kinds. ScenarioRefused for one that there is not."""
     kinds = tuple(kinds)
     for kind in kinds:
@@ -178,95 +179,97 @@ def known_faults(kinds: Iterable[str]) -> tuple[str, ...]:
     return kinds
 
 
-def faults_of(protocol: str) -> tuple[str, ...]:
+def faults_drawn_with(protocol: str) -> tuple[str, ...]:
     """The faults that are drawn in worlds of that protocol."""
-    return tuple(kind for kind in FAULTS if kind not in ONLY_SAID and (protocol == MIXED or kind not in ONLY_MIXED))
+    return tuple(kind for kind in FAULTS if kind not in ONLY_ON_REQUEST and (protocol == MIXED or kind not in ONLY_MIXED))
 
 
-def fitting_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
+def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
     """The same kinds. ScenarioRefused for one that there is not, or not where that protocol is spoken."""
-    kinds = known_faults(kinds)
+    kinds = check_fault_names(kinds)
     for kind in kinds:
         if kind in ONLY_MIXED and protocol != MIXED:
             raise ScenarioRefused(f"the fault {kind!r} is for worlds of both protocols: give it the protocol {MIXED!r}.")
     return kinds
 
 
-def drawn(seed: int, *, kinds: Iterable[str] | None = None, **said: Any) -> Scenario:
+def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any) -> Scenario:
     """The world of that seed. said: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none.
 
     The protocol is not drawn: unless it is said, all speak the consumer protocol.
     """
-    for name in said:
+    for name in fixed:
         if name not in SETTABLE:
             raise ScenarioRefused(f"a world has no size {name!r}; there are {', '.join(SETTABLE)}.")
-    protocol = said.get("protocol", CONSUMER)
-    chosen = faults_of(protocol) if kinds is None else fitting_faults(kinds, protocol)
-    dice = Random(f"{seed} sizes")
-    heartbeat_ms = dice.choice((500, 1_000, 3_000))
-    session_ms = dice.choice((4_000, 6_000, 10_000))
+    protocol = fixed.get("protocol", CONSUMER)
+    chosen = faults_drawn_with(protocol) if kinds is None else check_faults(kinds, protocol)
+    rng = Random(f"{seed} sizes")
+    heartbeat_ms = rng.choice((500, 1_000, 3_000))
+    session_ms = rng.choice((4_000, 6_000, 10_000))
     sizes: dict[str, Any] = {
-        "workers": dice.randint(1, 4),
-        "readers": dice.randint(0, 3),
-        "topics": dice.randint(1, 3),
-        "partitions": dice.randint(1, 8),
-        "duration_ms": dice.randint(40, 120) * 1_000,
+        "workers": rng.randint(1, 4),
+        "readers": rng.randint(0, 3),
+        "topics": rng.randint(1, 3),
+        "partitions": rng.randint(1, 8),
+        "duration_ms": rng.randint(40, 120) * 1_000,
         "heartbeat_ms": heartbeat_ms,
-        "unsettled_heartbeat_ms": dice.choice((500, 500, heartbeat_ms)),
+        "unsettled_heartbeat_ms": rng.choice((500, 500, heartbeat_ms)),
         "session_ms": session_ms,
-        "rebalance_ms": dice.choice((5_000, 10_000, 20_000)),
-        "assignor": dice.choice(("uniform", "uniform", "range")),
-        "delay_us": dice.choice((200, 800, 20_000)),
-        "flush_us": dice.choice((100, 1_500, 30_000)),
-        "batch_ms": dice.choice((300, 1_500, 4_000)),
-        "produce_every_ms": dice.choice((200, 500, 2_000)),
-        "shards": dice.choice((1, 2, 5)),
-        "encodes": dice.random() < 0.1,
+        "rebalance_ms": rng.choice((5_000, 10_000, 20_000)),
+        "assignor": rng.choice(("uniform", "uniform", "range")),
+        "delay_us": rng.choice((200, 800, 20_000)),
+        "flush_us": rng.choice((100, 1_500, 30_000)),
+        "batch_ms": rng.choice((300, 1_500, 4_000)),
+        "produce_every_ms": rng.choice((200, 500, 2_000)),
+        "shards": rng.choice((1, 2, 5)),
+        "encodes": rng.random() < 0.1,
     }
-    sizes["statics"] = dice.choice((0, 0, 1, 2, 9))
-    scenario = Scenario(seed=seed, **(_fitting(sizes, said) | said))
+    sizes["statics"] = rng.choice((0, 0, 1, 2, 9))
+    scenario = Scenario(seed=seed, **(_reconciled_sizes(sizes, fixed) | fixed))
     return scenario.with_faults(draw_faults(scenario, chosen))
 
 
-def _fitting(sizes: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
     """What was drawn, where need be another value that agrees with what was said: no seed makes it contradict itself."""
-    if said.get("heartbeat_ms", 0) >= sizes["session_ms"]:
-        sizes["session_ms"] = said["heartbeat_ms"] * 3
-    if said.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
-        sizes["heartbeat_ms"] = max(AT_LEAST["heartbeat_ms"], said["session_ms"] // 3)
-    if said.get("batch_ms", 0) > sizes["rebalance_ms"] - BETWEEN_BATCHES_MS:
-        sizes["rebalance_ms"] = max(AT_LEAST["rebalance_ms"], said["batch_ms"] * 3)
-    if said.get("rebalance_ms", sizes["rebalance_ms"]) - BETWEEN_BATCHES_MS < sizes["batch_ms"]:
-        sizes["batch_ms"] = max(AT_LEAST["batch_ms"], said["rebalance_ms"] // 3)
-    if said.get("workers") == 0:
+    if fixed.get("heartbeat_ms", 0) >= sizes["session_ms"]:
+        sizes["session_ms"] = fixed["heartbeat_ms"] * 3
+    if fixed.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
+        sizes["heartbeat_ms"] = max(MINIMUM["heartbeat_ms"], fixed["session_ms"] // 3)
+    if fixed.get("batch_ms", 0) > sizes["rebalance_ms"] - BETWEEN_BATCHES_MS:
+        sizes["rebalance_ms"] = max(MINIMUM["rebalance_ms"], fixed["batch_ms"] * 3)
+    if fixed.get("rebalance_ms", sizes["rebalance_ms"]) - BETWEEN_BATCHES_MS < sizes["batch_ms"]:
+        sizes["batch_ms"] = max(MINIMUM["batch_ms"], fixed["rebalance_ms"] // 3)
+    if fixed.get("workers") == 0:
         sizes["readers"] = max(1, sizes["readers"])
     return sizes
 
 
 def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
     """Faults of these kinds for that world, in order of time."""
-    dice = Random(f"{scenario.seed} faults")
+    rng = Random(f"{scenario.seed} faults")
     if not kinds:
         return ()
-    often_ms = dice.choice((4_000, 10_000, 30_000))
-    favoured = dice.sample(kinds, min(len(kinds), dice.randint(1, 6)))  # a few kinds that meet often, now and then another
+    often_ms = rng.choice((4_000, 10_000, 30_000))
+    favoured = rng.sample(kinds, min(len(kinds), rng.randint(1, 6)))  # a few kinds that meet often, now and then another
     faults = []
-    at_ms = dice.randint(2_000, 10_000)
+    at_ms = rng.randint(2_000, 10_000)
     while at_ms < scenario.duration_ms:
-        kind = dice.choice(favoured if dice.random() < 0.8 else kinds)
-        faults.append(Fault(at_ms, kind, dice.randrange(scenario.members), _amount(dice, scenario, kind), dice.getrandbits(32)))
-        at_ms += 1 + int(dice.expovariate(1 / often_ms))
+        kind = rng.choice(favoured if rng.random() < 0.8 else kinds)
+        faults.append(
+            Fault(at_ms, kind, rng.randrange(scenario.members), _draw_magnitude(rng, scenario, kind), rng.getrandbits(32))
+        )
+        at_ms += 1 + int(rng.expovariate(1 / often_ms))
     return tuple(faults)
 
 
-def _amount(dice: Random, scenario: Scenario, kind: str) -> int:
+def _draw_magnitude(rng: Random, scenario: Scenario, kind: str) -> int:
     """How long the fault lasts, or how much it is."""
     if kind == "more-partitions":
-        return dice.randint(1, 3)
+        return rng.randint(1, 3)
     if kind in ("disk-refuses", "lost-reply"):
-        return dice.randint(1, 3)
+        return rng.randint(1, 3)
     if kind == "clock-jump":
-        return dice.choice((-1, 1)) * dice.randint(1, 7_200_000)
+        return rng.choice((-1, 1)) * rng.randint(1, 7_200_000)
     if kind in ("broker-crash", "restart", "roll", "replace", "switch", "switch-all"):
-        return dice.randint(10, 4_000)
-    return int(scenario.session_ms * dice.choice((0.1, 0.5, 1.2, 2.0)) * dice.uniform(0.7, 1.3))
+        return rng.randint(10, 4_000)
+    return int(scenario.session_ms * rng.choice((0.1, 0.5, 1.2, 2.0)) * rng.uniform(0.7, 1.3))

@@ -3,31 +3,31 @@
 from typing import NamedTuple
 
 
-class Line(NamedTuple):
-    """One thing that happened. at_us: simulated microseconds. who: the process."""
+class TraceLine(NamedTuple):
+    """One thing that happened. at_us: simulated microseconds. process: its name."""
 
     at_us: int
-    who: str
-    what: str
+    process: str
+    text: str
 
     def __str__(self) -> str:
-        return f"{self.at_us / 1_000_000:11.4f} s  {self.who:<12} {self.what}"
+        return f"{self.at_us / 1_000_000:11.4f} s  {self.process:<12} {self.text}"
 
 
-class Hand(NamedTuple):
-    """From `at_us` on, `who` uses the partition of the group's; "" says that nobody does, two names with + that both do."""
+class OwnershipChange(NamedTuple):
+    """From `at_us` on, `owner` uses the partition; "" means that nobody does, two names joined by + that both do."""
 
     at_us: int
     group: str
-    place: str
-    who: str
+    partition: str
+    owner: str
 
 
-class Chronicle:
+class Trace:
     """Lines and hands in the order in which they came. Nothing is kept of a history that is played without one."""
 
-    __slots__ = ("hands", "lines")
+    __slots__ = ("lines", "ownership")
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.hands: list[Hand] = []
+        self.lines: list[TraceLine] = []
+        self.ownership: list[OwnershipChange] = []

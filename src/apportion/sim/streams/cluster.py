@@ -3,22 +3,23 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.state import ClassicGroupState as ClassicGroupState
 from apportion.member.membership import MembershipState
-from apportion.sim.actors.cluster import Stage
+from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.member import Application
-from apportion.sim.kernel.clock import World
+from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
-from apportion.sim.streams.laws import AT_REST, MOVING, Group
-from apportion.sim.streams.thread import COUNTER, SOURCE, SPLITS, StreamThread
+from apportion.sim.streams.laws import ALWAYS, AT_REST, StreamsGroup
+from apportion.sim.streams.thread import COUNT_SUBTOPOLOGY, SOURCE, SPLIT_SUBTOPOLOGY, StreamThread
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VersionNegotiation
 from apportion.streams.metadata.upgrades import RollingBounce
 
 
-class Point(NamedTuple):
+class InstanceChange(NamedTuple):
     """From `at_ms` on the instance is this. runs_as: None while it does not live. version: of its assignment, -1 without one."""
 
     at_ms: int
@@ -28,47 +29,49 @@ class Point(NamedTuple):
     tasks: int
 
 
-class StreamsStage(Stage):
+class StreamsCluster(SimulatedCluster):
     """One world in which all applications are threads of the instances of one Streams application. tasks: all that it has.
 
     points: what each instance was, in the order of time. gaps: tasks and how long they were active nowhere, from the moment on at
     which all were active for the first time.
     """
 
-    def __init__(self, world: World, instances: Sequence[Instance], policy: AssignmentConfigs, probing_ms: int) -> None:
+    def __init__(self, simulation: Simulation, instances: Sequence[Instance], policy: AssignmentConfigs, probing_ms: int) -> None:
         """instances: those of the application; they share the world's workers, which are their threads, evenly."""
         self._probing_ms = probing_ms
         self.policy = policy
         self.instances = instances
         self.threads: list[StreamThread] = []
-        self.points: list[Point] = []
+        self.instance_changes: list[InstanceChange] = []
         self.gaps: list[tuple[TaskId, int]] = []
         self._seen: dict[str, Any] = {}  # of each thread: what it was when it was looked at last
         self._shown: dict[str, Any] = {}  # of each instance: its last point
         self._free_since_ms: dict[TaskId, int] | None = None  # None until all tasks have been active once
-        super().__init__(world)
-        numbers = range(world.scenario.partitions)
-        self.tasks = tuple(TaskId(part, number) for part in (SPLITS, COUNTER) for number in numbers)
+        super().__init__(simulation)
+        numbers = range(simulation.scenario.partitions)
+        self.tasks = tuple(TaskId(part, number) for part in (SPLIT_SUBTOPOLOGY, COUNT_SUBTOPOLOGY) for number in numbers)
 
-    def _engage(self, index: int) -> None:
-        scenario = self.world.scenario
+    def _add_application(self, index: int) -> None:
+        scenario = self.simulation.scenario
         threads = scenario.workers // len(self.instances)
-        home, number = self.instances[index // threads], index % threads + 1
-        name = home.name if threads == 1 else f"{home.name}-{number}"
-        thread = StreamThread(self.world, name, self.broker, (SOURCE,), index < scenario.statics, self.watch, self._dialects[index])
-        thread.triggers, thread.returns = self.triggers, self._begins
-        thread.plays(home, self._looks_on, policy=self.policy, probing_interval_ms=self._probing_ms)
+        instance, number = self.instances[index // threads], index % threads + 1
+        name = instance.name if threads == 1 else f"{instance.name}-{number}"
+        thread = StreamThread(
+            self.simulation, name, self.broker, (SOURCE,), index < scenario.statics, self.checker, self._protocols[index]
+        )
+        thread.on_newer_version, thread.restart_later = self.on_newer_version, self._start_if_current
+        thread.attach(instance, self._record_change, policy=self.policy, probing_interval_ms=self._probing_ms)
         self.threads.append(thread)
         self.applications.append(thread)
-        self.watch.applications[thread.name] = thread
+        self.checker.applications[thread.name] = thread
 
-    def _begins(self, application: Application, life: int) -> None:
+    def _start_if_current(self, application: Application, incarnation: int) -> None:
         """Nobody begins before there is something to read, and no process before the one of before has ended."""
         assert isinstance(application, StreamThread)
-        if self.clerk.is_idle and not application.home.is_closing:
-            super()._begins(application, life)
-        elif application.life == life:
-            self.begins_again(application, 100)
+        if self.topic_admin.is_idle and not application.instance.is_closing:
+            super()._start_if_current(application, incarnation)
+        elif application.incarnation == incarnation:
+            self.start_later(application, 100)
 
     @property
     def classic_or_none(self) -> ClassicGroup | None:
@@ -83,7 +86,9 @@ class StreamsStage(Stage):
     def leader_or_none(self) -> Instance | None:
         """The instance of which a thread leads the group."""
         group = self.classic_or_none
-        return None if group is None else next((each.home for each in self._live() if self._id(each) == group.live.leader), None)
+        return (
+            None if group is None else next((each.instance for each in self._live() if self._id(each) == group.live.leader), None)
+        )
 
     def is_at_rest(self) -> bool:
         """Every living thread has what its newest assignment gives it, and the group knows of nobody else."""
@@ -96,7 +101,7 @@ class StreamsStage(Stage):
         return all(
             each.member.view().state is MembershipState.STABLE
             and each.member.view().epoch == group.live.generation
-            and len(each.hand[1]) == len(each.member.view().owned)
+            and len(each.in_use.partitions) == len(each.member.view().owned)
             for each in live
         )
 
@@ -117,11 +122,11 @@ class StreamsStage(Stage):
 
     def owners(self) -> dict[TaskId, str]:
         """The instance that runs each task now, whichever thread of it does."""
-        return {task: each.home.name for each in self._live() for task in each.active}
+        return {task: each.instance.name for each in self._live() for task in each.active}
 
     def longest_gap_ms(self) -> int:
         """The longest time that a task was active nowhere, gaps that are still open included."""
-        open_ = (self.world.now_ms - since_ms for since_ms in (self._free_since_ms or {}).values())
+        open_ = (self.simulation.now_ms - since_ms for since_ms in (self._free_since_ms or {}).values())
         return max([0, *(gap_ms for _, gap_ms in self.gaps), *open_])
 
     def died(self) -> dict[str, str]:
@@ -134,34 +139,36 @@ class StreamsStage(Stage):
     def _id(self, thread: StreamThread) -> str:
         return thread.member.view().member_id
 
-    def _group(self) -> Group:
+    def _group(self) -> StreamsGroup:
         group = self.classic_or_none
-        return Group(self._live(), {} if group is None else group.live.members, self.tasks, self.policy)
+        return StreamsGroup(self._live(), {} if group is None else group.live.members, self.tasks, self.policy)
 
-    def triggers(self, thread: StreamThread, why: str) -> None:
+    def on_newer_version(self, thread: StreamThread, why: str) -> None:
         """The thread joins again because all understand a newer version."""
-        if thread.home.now_as.release.negotiation is VersionNegotiation.PROBES and not thread.leads:
+        if thread.instance.runs_as.release.negotiation is VersionNegotiation.PROBES and not thread.is_leader:
             raise LawBroken("leader-triggers", f"{thread.name}, which does not lead, joins again: {why}.")
 
-    def _looks_on(self, thread: StreamThread) -> None:
+    def _record_change(self, thread: StreamThread) -> None:
         """The thread may have other tasks than before, or have begun or ended to live."""
-        home = thread.home
-        point = Point(self.world.now_ms, home.name, home.now_as if home.is_up else None, home.version, home.active)
+        instance = thread.instance
+        point = InstanceChange(
+            self.simulation.now_ms, instance.name, instance.runs_as if instance.is_up else None, instance.version, instance.active
+        )
         seen = (point[1:], thread.share, tuple(thread.active))
         if self._seen.get(thread.name) == seen:
             return
         self._seen[thread.name] = seen
-        if self._shown.get(home.name) != point[1:]:
-            self._shown[home.name] = point[1:]
-            self.points.append(point)
+        if self._shown.get(instance.name) != point[1:]:
+            self._shown[instance.name] = point[1:]
+            self.instance_changes.append(point)
         self._count()
-        for law, check in MOVING.items():
+        for law, check in ALWAYS.items():
             for why in check(self._group()):
                 raise LawBroken(law, why)
 
     def _count(self) -> None:
         """It is known which tasks are active nowhere, and since when."""
-        now_ms, owned = self.world.now_ms, self.owners()
+        now_ms, owned = self.simulation.now_ms, self.owners()
         if self._free_since_ms is None:
             if len(owned) == len(self.tasks):
                 self._free_since_ms = {}

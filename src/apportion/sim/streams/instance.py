@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Instance:
-    """One instance. `now_as` is what its process runs as, `next_as` what its next one will.
+    """One instance. `runs_as` is what its process runs as, `will_run_as` what its next one will.
 
     disk, state: of each task that it has a store of: the offset in the changelog up to which the store goes, as the next process
     will find it and as this one has it. died_of: why its member could not go on; "" while it can. It stays dead then, until
@@ -20,12 +20,12 @@ class Instance:
 
     def __init__(self, name: str, first: RollingBounce) -> None:
         self.name = name
-        self.now_as = self.next_as = first
+        self.runs_as = self.will_run_as = first
         self.threads: list[StreamThread] = []
         self.disk: dict[TaskId, int] = {}
         self.state: dict[TaskId, int] = {}
         self.died_of = ""
-        self._closes = False
+        self._is_being_closed = False
 
     @property
     def is_up(self) -> bool:
@@ -35,7 +35,7 @@ class Instance:
     @property
     def is_closing(self) -> bool:
         """It is being closed, and its last thread has not ended yet: so long its next process cannot begin."""
-        return self._closes and self.is_up
+        return self._is_being_closed and self.is_up
 
     @property
     def version(self) -> int:
@@ -50,29 +50,29 @@ class Instance:
     @property
     def leaves_on_close(self) -> bool:
         """It tells the group when it is closed, as only the oldest releases do."""
-        return self.now_as.release.name in LEAVES_GROUP_ON_CLOSE
+        return self.runs_as.release.name in LEAVES_GROUP_ON_CLOSE
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """A new process lives, with what the disk has."""
-        self.now_as, self.died_of, self.state = self.next_as, "", dict(self.disk)
-        self._closes = False
+        self.runs_as, self.died_of, self.state = self.will_run_as, "", dict(self.disk)
+        self._is_being_closed = False
 
-    def close(self, next_as: RollingBounce) -> None:
+    def close(self, will_run_as: RollingBounce) -> None:
         """All its threads are being closed, and its next process runs as that."""
-        self.next_as, self._closes = next_as, True
+        self.will_run_as, self._is_being_closed = will_run_as, True
         for each in self.threads:
-            each.hear(each.life, each.close)
+            each.deliver(each.incarnation, each.close)
 
-    def saves(self) -> None:
+    def write_checkpoint(self) -> None:
         """The disk has the whole state."""
         self.disk = dict(self.state)
 
-    def known_by(self, thread: "StreamThread") -> dict[TaskId, int]:
+    def reportable_state(self, thread: "StreamThread") -> dict[TaskId, int]:
         """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of those of nobody.
 
         A task that another one was given since it last asked to join is nobody's here: that one has not spoken of it yet.
         """
         up = [each for each in self.threads if each.is_up]
-        others = {task for each in up if each is not thread for task in each.opened if task in each.said}
+        others = {task for each in up if each is not thread for task in each.opened if task in each.progress_at_join}
         mine = self.state if thread is up[0] else thread.opened
         return {task: self.state[task] for task in mine if task in self.state and task not in others}

@@ -12,7 +12,7 @@ from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VERSION_BY_UPGRADE_FROM
 
 
-class Group(NamedTuple):
+class StreamsGroup(NamedTuple):
     """What a law looks at. threads: all that live, of all instances. members: ids of those whom the coordinator takes for members.
 
     tasks: all that there are.
@@ -24,15 +24,15 @@ class Group(NamedTuple):
     policy: AssignmentConfigs
 
 
-Law = Callable[[Group], Iterator[str]]
+Law = Callable[[StreamsGroup], Iterator[str]]
 
 
-def one_active(group: Group) -> Iterator[str]:
+def one_active(group: StreamsGroup) -> Iterator[str]:
     """No task is active in two threads at once, both of which are members. Who was dismissed may not know it yet."""
     runs: dict[TaskId, str] = {}
     for each in group.threads:
         view = each.member.view()
-        if view.member_id not in group.members or each.active_in != view.incarnation:
+        if view.member_id not in group.members or each.active_incarnation != view.incarnation:
             continue
         for task in each.active:
             if task in runs:
@@ -40,7 +40,7 @@ def one_active(group: Group) -> Iterator[str]:
             runs[task] = each.name
 
 
-def one_role(group: Group) -> Iterator[str]:
+def one_role(group: StreamsGroup) -> Iterator[str]:
     """No plan gave a process a task twice: neither as active and as standby, nor to two of its threads.
 
     Who was answered in an older version than it spoke may not have been read: to the leader it is of no process that is known, and
@@ -48,8 +48,8 @@ def one_role(group: Group) -> Iterator[str]:
     """
     given: dict[tuple[str, int, TaskId], str] = {}
     for each in group.threads:
-        is_read = each.spoke.get(each.share.generation, 0) <= each.share.used
-        process = each.home.name if is_read else each.name
+        is_read = each.join_versions.get(each.share.generation, 0) <= each.share.used
+        process = each.instance.name if is_read else each.name
         for role, tasks in (("active", each.share.active), ("standby", each.share.standby)):
             for task in tasks:
                 place = (process, each.share.generation, task)
@@ -58,7 +58,7 @@ def one_role(group: Group) -> Iterator[str]:
                 given[place] = f"as {role} in {each.name}"
 
 
-def all_owned(group: Group) -> Iterator[str]:
+def all_owned(group: StreamsGroup) -> Iterator[str]:
     """Every task is active in exactly one thread."""
     owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
     for each in group.threads:
@@ -69,15 +69,15 @@ def all_owned(group: Group) -> Iterator[str]:
             yield f"task {task} is active in {' and in '.join(names) or 'no thread'}."
 
 
-def one_version(group: Group) -> Iterator[str]:
+def one_version(group: StreamsGroup) -> Iterator[str]:
     """Everybody works by an assignment in the newest version that all may speak."""
-    expected = min((may_speak(each) for each in group.threads), default=0)
+    expected = min((max_metadata_version(each) for each in group.threads), default=0)
     for each in group.threads:
         if each.share.used != expected:
             yield f"{each.name} works by an assignment in metadata version {each.share.used}; all may speak {expected}."
 
 
-def few_warmups(group: Group) -> Iterator[str]:
+def few_warmups(group: StreamsGroup) -> Iterator[str]:
     """Beside the standbys that each task shall have there are no more copies than may warm up.
 
     Looked at where all work by one plan. A task that is given to nobody is changing hands: its heir has it as a standby meanwhile.
@@ -94,7 +94,7 @@ def few_warmups(group: Group) -> Iterator[str]:
         yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmup_replicas} may."
 
 
-MOVING: dict[str, Law] = {"one-active": one_active, "one-role": one_role, "few-warmups": few_warmups}
+ALWAYS: dict[str, Law] = {"one-active": one_active, "one-role": one_role, "few-warmups": few_warmups}
 AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version}
 STREAMS_LAWS = {
     "one-active": "no task is active in two threads that are members",
@@ -108,7 +108,7 @@ STREAMS_LAWS = {
 """What is watched of Streams groups, beside the laws of every classic group."""
 
 
-def may_speak(thread: StreamThread) -> int:
+def max_metadata_version(thread: StreamThread) -> int:
     """The newest metadata version that its process may speak, by its release and its `upgrade.from`."""
-    release, upgrade_from = thread.home.now_as
+    release, upgrade_from = thread.instance.runs_as
     return min(release.metadata, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.metadata))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal, Rehearsed, rehearse
+from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal, RehearsalResult, rehearse
 
 FROM = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
 TO = ("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "post-2.0")
@@ -14,7 +14,7 @@ CRASHES = (NOBODY, *VICTIMS)
 INSTANCES, PARTITIONS = 3, 3
 
 
-class Play(NamedTuple):
+class MatrixRun(NamedTuple):
     """One way to play one cell: when the leader is bounced, and who dies in the middle."""
 
     from_: str
@@ -40,7 +40,7 @@ class Play(NamedTuple):
         return plain.with_crash(steps // 2 + 1, self.crash)
 
 
-class Played(NamedTuple):
+class MatrixResult(NamedTuple):
     """What came of it. versions: in use before the first step and after each. why: the law that broke, or who died; "" if none."""
 
     from_: str
@@ -68,20 +68,20 @@ def cells() -> Iterator[tuple[str, str]]:
     return ((from_, to) for from_ in FROM for to in TO if order.index(to) > order.index(from_))
 
 
-def plays(seed: int = 0, leaders: Iterable[str] = LEADERS, crashes: Sequence[str] = CRASHES) -> list[Play]:
+def matrix_runs(seed: int = 0, leaders: Iterable[str] = LEADERS, crashes: Sequence[str] = CRASHES) -> list[MatrixRun]:
     """Every cell, with the leader bounced first, in between and last, and with everybody alive or somebody dead in the middle."""
-    return [Play(*cell, leader, crash, seed) for cell in cells() for leader in leaders for crash in crashes]
+    return [MatrixRun(*cell, leader, crash, seed) for cell in cells() for leader in leaders for crash in crashes]
 
 
-def played(play: Play) -> Played:
+def play_run(play: MatrixRun) -> MatrixResult:
     """What came of that play."""
-    return _told(play, rehearse(play.rehearsal))
+    return _result(play, rehearse(play.rehearsal))
 
 
-def _told(play: Play, rehearsed: Rehearsed) -> Played:
+def _result(play: MatrixRun, rehearsed: RehearsalResult) -> MatrixResult:
     why = str(rehearsed.broken or "") or next((f"{name} died: {why}" for name, why in rehearsed.died.items()), "")
     way = play.rehearsal.upgrade
-    return Played(
+    return MatrixResult(
         *play,
         bounces=len(way.bounces),
         upgrade_from=way.upgrade_from,

@@ -9,25 +9,25 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
-from apportion.sim.faults import befall
-from apportion.sim.kernel.clock import World
-from apportion.sim.kernel.outcome import Broken, LawBroken
+from apportion.sim.faults import inject
+from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.outcome import LawBroken, Violation
 from apportion.sim.kernel.scenario import CLASSIC, Fault, Scenario, draw_faults
-from apportion.sim.kernel.trace import Chronicle
-from apportion.sim.play import place_of
-from apportion.sim.streams.cluster import Point, StreamsStage
+from apportion.sim.kernel.trace import Trace
+from apportion.sim.play import raise_site
+from apportion.sim.streams.cluster import InstanceChange, StreamsCluster
 from apportion.sim.streams.instance import Instance
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import RELEASES, known_release
 from apportion.streams.metadata.upgrades import RollingBounce, UpgradePath, forced_upgrade_path, upgrade_path
 
 SLICE_US = 250_000  # how often it is asked whether the group is at rest
-RESTS_MS = 4_000  # a group that has been at rest for so long has settled: everybody's heartbeat has been answered since
+AT_REST_MS = 4_000  # a group that has been at rest for so long has settled: everybody's heartbeat has been answered since
 LEADERS = ("first", "middle", "last")
 VICTIMS = ("instance", "leader", "broker")
 EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000  # session.timeout.ms of consumers before 3.0, and since
 REBALANCE_MS = 60_000
-AGREE_MS = 5_000
+REBALANCE_ALLOWANCE_MS = 5_000
 ACCEPTABLE_LAG = 100  # acceptable.recovery.lag, in a world in which a store grows by ten records a second
 
 
@@ -123,10 +123,10 @@ class Rehearsal:
         Its instance is away, is missed after a session, and all have to agree; whoever dies meanwhile costs as much again.
         """
         disturbed = 1 if self.crash_at is None else 2
-        return disturbed * (self.scenario.session_ms + self.away_ms + AGREE_MS)
+        return disturbed * (self.scenario.session_ms + self.away_ms + REBALANCE_ALLOWANCE_MS)
 
 
-class Step(NamedTuple):
+class UpgradeStep(NamedTuple):
     """One step, once the group has settled.
 
     at_ms: when it began. version: in which all work then. led: the instance led the group before. moved: tasks that another
@@ -149,18 +149,18 @@ class Step(NamedTuple):
     died: dict[str, str]
 
 
-class Rehearsed(NamedTuple):
+class RehearsalResult(NamedTuple):
     """What came of it. version_before: of the group's metadata at the beginning. broken: the law that broke, and ended it."""
 
     rehearsal: Rehearsal
     version_before: int
-    steps: tuple[Step, ...]
-    points: tuple[Point, ...]
+    steps: tuple[UpgradeStep, ...]
+    instance_changes: tuple[InstanceChange, ...]
     longest_unowned_ms: int
     simulated_ms: int
     world_steps: int
     digest: str
-    broken: Broken | None
+    broken: Violation | None
 
     @property
     def died(self) -> dict[str, str]:
@@ -189,22 +189,22 @@ UPGRADES = (
 )
 
 
-def drawn(seed: int, kinds: Sequence[str] = FAULTS, threads: int = 1) -> Rehearsal:
+def draw_rehearsal(seed: int, kinds: Sequence[str] = FAULTS, threads: int = 1) -> Rehearsal:
     """The upgrade of that seed, in a world with faults of these kinds, each of which befalls a thread or the broker."""
-    dice = Random(f"{seed} rehearsal")
-    from_, to = dice.choice(UPGRADES)
+    rng = Random(f"{seed} rehearsal")
+    from_, to = rng.choice(UPGRADES)
     plain = Rehearsal(
         from_=from_,
         to=to,
-        instances=dice.randint(2, 5),
-        partitions=dice.randint(1, 6),
-        standbys=dice.choice((0, 0, 1, 2)),
+        instances=rng.randint(2, 5),
+        partitions=rng.randint(1, 6),
+        standbys=rng.choice((0, 0, 1, 2)),
         threads=threads,
-        leader=dice.choice(LEADERS),
+        leader=rng.choice(LEADERS),
         seed=seed,
-        away_ms=dice.choice((500, 3_000, 15_000)),
-        session_ms=dice.choice((4_000, 6_000, 10_000)),
-        probing_ms=dice.choice((20_000, 600_000)),
+        away_ms=rng.choice((500, 3_000, 15_000)),
+        session_ms=rng.choice((4_000, 6_000, 10_000)),
+        probing_ms=rng.choice((20_000, 600_000)),
     )
     steps = plain.instances * len(plain.upgrade.bounces)
     world = replace(plain.scenario, duration_ms=steps * (plain.away_ms + plain.scenario.session_ms))
@@ -218,33 +218,33 @@ def session_ms(release: str) -> int:
 
 
 def rehearse(
-    rehearsal: Rehearsal, chronicle: Chronicle | None = None, told: Callable[[Step], None] = lambda step: None
-) -> Rehearsed:
+    rehearsal: Rehearsal, trace: Trace | None = None, on_step: Callable[[UpgradeStep], None] = lambda step: None
+) -> RehearsalResult:
     """What becomes of that upgrade. told: hears of each step when it has ended."""
-    world = World(rehearsal.scenario, chronicle)
+    simulation = Simulation(rehearsal.scenario, trace)
     policy = AssignmentConfigs(standbys=rehearsal.standbys, acceptable_recovery_lag=ACCEPTABLE_LAG)
     first = RollingBounce(known_release(rehearsal.from_))
     instances = [Instance(f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
-    stage = StreamsStage(world, instances, policy, rehearsal.probing_ms)
-    player = _Player(rehearsal, stage, told)
+    cluster = StreamsCluster(simulation, instances, policy, rehearsal.probing_ms)
+    player = _Player(rehearsal, cluster, on_step)
     broken = None
     try:
         player.play()
     except LawBroken as law:
-        broken = Broken(law.law, world.now_ms, law.why)
+        broken = Violation(law.law, simulation.now_ms, law.why)
     except Exception as error:
-        broken = Broken("no-defect", world.now_ms, f"{type(error).__name__}: {error} ({place_of(error)})")
+        broken = Violation("no-defect", simulation.now_ms, f"{type(error).__name__}: {error} ({raise_site(error)})")
     if broken is not None:
-        world.say("world", f"law broken: {broken}")
-    return Rehearsed(
+        simulation.write_trace("world", f"law broken: {broken}")
+    return RehearsalResult(
         rehearsal=rehearsal,
         version_before=player.version_before,
         steps=tuple(player.steps),
-        points=tuple(stage.points),
-        longest_unowned_ms=stage.longest_gap_ms(),
-        simulated_ms=world.now_ms,
-        world_steps=world.steps,
-        digest=world.digest(),
+        instance_changes=tuple(cluster.instance_changes),
+        longest_unowned_ms=cluster.longest_gap_ms(),
+        simulated_ms=simulation.now_ms,
+        world_steps=simulation.steps,
+        digest=simulation.digest(),
         broken=broken,
     )
 
@@ -252,70 +252,70 @@ def rehearse(
 class _Player:
     """Plays one rehearsal, step by step."""
 
-    def __init__(self, rehearsal: Rehearsal, stage: StreamsStage, told: Callable[[Step], None]) -> None:
-        self.rehearsal, self.stage, self.told = rehearsal, stage, told
-        self.world = stage.world
-        self.steps: list[Step] = []
+    def __init__(self, rehearsal: Rehearsal, cluster: StreamsCluster, on_step: Callable[[UpgradeStep], None]) -> None:
+        self.rehearsal, self.cluster, self.on_step = rehearsal, cluster, on_step
+        self.simulation = cluster.simulation
+        self.steps: list[UpgradeStep] = []
         self.version_before = -1
 
     def play(self) -> None:
         """Every instance has been bounced as often as it must be, and the group has settled."""
-        self.stage.opens()
+        self.cluster.start()
         self._settle()
-        self.version_before = self.stage.version()
+        self.version_before = self.cluster.version()
         for fault in self.rehearsal.faults:
-            self.world.after(fault.at_ms * 1_000, befall, self.stage, fault)
+            self.simulation.call_later(fault.at_ms * 1_000, inject, self.cluster, fault)
         for bounce in self.rehearsal.upgrade.bounces:
-            for instance in self._order():
-                self._step(instance, bounce)
+            for instance in self._bounce_order():
+                self._bounce_one(instance, bounce)
         if self.rehearsal.faults:
-            self.stage.calm_down()
+            self.cluster.end_faults()
             self._settle()
-            self.stage.check_alive()
-        self.stage.watch.crashing()
+            self.cluster.check_alive()
+        self.cluster.checker.before_crash()
 
-    def _order(self) -> Sequence[Instance]:
+    def _bounce_order(self) -> Sequence[Instance]:
         """The instances in order of name, but for the one that leads now, which comes when it shall."""
-        leader = self.stage.leader_or_none()
-        others = [each for each in self.stage.instances if each is not leader]
+        leader = self.cluster.leader_or_none()
+        others = [each for each in self.cluster.instances if each is not leader]
         if leader is not None:
             wanted = self.rehearsal.leader
             places = {"first": 0, "middle": len(others) // 2, "last": len(others)}
             others.insert(places[wanted] if isinstance(wanted, str) else wanted - 1, leader)
         return others
 
-    def _step(self, instance: Instance, bounce: RollingBounce) -> None:
+    def _bounce_one(self, instance: Instance, bounce: RollingBounce) -> None:
         """The instance has come back as `bounce` says, and the group has settled."""
-        stage, world = self.stage, self.world
-        number, at_ms, led = len(self.steps) + 1, world.now_ms, instance is stage.leader_or_none()
-        rebalances, known, before = stage.watch.history.rebalances, len(stage.gaps), stage.owners()
-        world.say("world", f"step {number}: {instance.name} comes back as {bounce}")
+        cluster, simulation = self.cluster, self.simulation
+        number, at_ms, led = len(self.steps) + 1, simulation.now_ms, instance is cluster.leader_or_none()
+        rebalances, known, before = cluster.checker.counters.rebalances, len(cluster.gaps), cluster.owners()
+        simulation.write_trace("world", f"step {number}: {instance.name} comes back as {bounce}")
         instance.close(bounce)
         for thread in instance.threads:
-            stage.begins_again(thread, self.rehearsal.away_ms)
+            cluster.start_later(thread, self.rehearsal.away_ms)
         crashed = self._crash(instance) if number == self.rehearsal.crash_at else ""
-        rests_since_ms = self._passes() if self.rehearsal.faults else self._settle()
-        after, gaps = stage.owners(), stage.gaps[known:]
-        step = Step(
+        rests_since_ms = self._run_through_faults() if self.rehearsal.faults else self._settle()
+        after, gaps = cluster.owners(), cluster.gaps[known:]
+        step = UpgradeStep(
             number=number,
             instance=instance.name,
             runs_as=bounce,
             led=led,
             at_ms=at_ms,
             took_ms=rests_since_ms - at_ms,
-            version=stage.version(),
-            rebalances=stage.watch.history.rebalances - rebalances,
+            version=cluster.version(),
+            rebalances=cluster.checker.counters.rebalances - rebalances,
             moved=sum(before.get(task) != name for task, name in after.items()),
             stopped=len({task for task, _ in gaps}),
             unowned_ms=max([0, *(gap_ms for _, gap_ms in gaps)]),
             crashed=crashed,
-            died=stage.died(),
+            died=cluster.died(),
         )
         self.steps.append(step)
-        self.told(step)
+        self.on_step(step)
         self._check_served(step)
 
-    def _check_served(self, step: Step) -> None:
+    def _check_served(self, step: UpgradeStep) -> None:
         """No task was active nowhere for too long, if it was nobody's mistake."""
         rehearsal = self.rehearsal
         if not step.died and not rehearsal.faults and step.unowned_ms > rehearsal.served_ms:
@@ -324,38 +324,38 @@ class _Player:
 
     def _crash(self, bounced: Instance) -> str:
         """While that instance is away another dies without a word, or the broker does; it comes back after the same time."""
-        stage, away_ms = self.stage, self.rehearsal.away_ms
-        self.world.run(self.world.now_us + away_ms * 500)
+        cluster, away_ms = self.cluster, self.rehearsal.away_ms
+        self.simulation.run(self.simulation.now_us + away_ms * 500)
         if self.rehearsal.victim == "broker":
-            stage.crash_broker(None, True)
-            self.world.after(away_ms * 1_000, stage.start_broker)
+            cluster.crash_broker(None, True)
+            self.simulation.call_later(away_ms * 1_000, cluster.start_broker)
             return "broker"
-        live = [each for each in stage.instances if each is not bounced and each.is_up]
-        leader = stage.leader_or_none()
+        live = [each for each in cluster.instances if each is not bounced and each.is_up]
+        leader = cluster.leader_or_none()
         if not live:
             return ""
         victim = leader if self.rehearsal.victim == "leader" and leader in live else live[0]
         assert victim is not None
         for thread in victim.threads:
-            thread.die(says_goodbye=False)
-            stage.begins_again(thread, away_ms)
+            thread.die(closes_connections=False)
+            cluster.start_later(thread, away_ms)
         return victim.name
 
-    def _passes(self) -> int:
+    def _run_through_faults(self) -> int:
         """While there are faults nobody waits for rest for long."""
-        self.world.run(self.world.now_us + (self.rehearsal.away_ms + self.rehearsal.scenario.session_ms) * 1_000)
-        return self.world.now_ms
+        self.simulation.run(self.simulation.now_us + (self.rehearsal.away_ms + self.rehearsal.scenario.session_ms) * 1_000)
+        return self.simulation.now_ms
 
     def _settle(self) -> int:
         """The group has been at rest for a while, and is as it shall be; since when. Raises LawBroken where that takes too long."""
-        world, stage = self.world, self.stage
-        until_ms = world.now_ms + self.rehearsal.bound_ms
+        simulation, cluster = self.simulation, self.cluster
+        until_ms = simulation.now_ms + self.rehearsal.bound_ms
         since_ms: int | None = None
-        while since_ms is None or world.now_ms - since_ms < RESTS_MS:
-            if since_ms is None and world.now_ms >= until_ms:
+        while since_ms is None or simulation.now_ms - since_ms < AT_REST_MS:
+            if since_ms is None and simulation.now_ms >= until_ms:
                 raise LawBroken("converges", f"the group has not settled within {self.rehearsal.bound_ms} ms.")
-            world.run(world.now_us + SLICE_US)
-            here = all(each.is_up or each.home.died_of for each in stage.threads)
-            since_ms = (since_ms or world.now_ms) if here and stage.is_at_rest() else None
-        stage.check_rest()
+            simulation.run(simulation.now_us + SLICE_US)
+            here = all(each.is_up or each.instance.died_of for each in cluster.threads)
+            since_ms = (since_ms or simulation.now_ms) if here and cluster.is_at_rest() else None
+        cluster.check_rest()
         return since_ms

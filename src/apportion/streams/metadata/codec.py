@@ -50,8 +50,8 @@ SUMS_SINCE, NAMES_SINCE = 7, 10
 NUMBERS_SINCE, STANDBY_HOSTS_SINCE = 5, 6
 """The first versions of an assignment with topics by number, and with hosts of standby tasks."""
 
-_task = cast(Callable[[Iterable[Any]], TaskId], partial(tuple.__new__, TaskId))
-_partition = cast(Callable[[Iterable[Any]], TopicPartition], partial(tuple.__new__, TopicPartition))
+_task = cast("Callable[[Iterable[Any]], TaskId]", partial(tuple.__new__, TaskId))
+_partition = cast("Callable[[Iterable[Any]], TopicPartition]", partial(tuple.__new__, TopicPartition))
 
 
 def encode_subscription(info: SubscriptionInfo) -> bytes:

@@ -12,24 +12,24 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
-from apportion.sim.kernel.outcome import Broken, Outcome
-from apportion.sim.kernel.scenario import Scenario, drawn
-from apportion.sim.kernel.trace import Chronicle
+from apportion.sim.kernel.outcome import Outcome, Violation
+from apportion.sim.kernel.scenario import Scenario, draw_scenario
+from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import play
 
 
-class Play(Protocol):
+class PlayScenario(Protocol):
     """What `apportion.sim.play.play` is."""
 
-    def __call__(self, scenario: Scenario, chronicle: Chronicle | None = None, /) -> Outcome:
+    def __call__(self, scenario: Scenario, trace: Trace | None = None, /) -> Outcome:
         """What became of that scenario; its lines are in the chronicle."""
 
 
-DEFECT = "no-defect"  # the law that breaks where the simulator itself raises
-LIVES = "process-lives"  # ... where the process that played the seed died
-ENDS = "ends"  # ... and where it was still at it after PATIENCE_S
-PATIENCE_S = 300  # real seconds; a seed of the usual size takes a fraction of one
-END_S = 5
+LAW_NO_DEFECT = "no-defect"  # the law that breaks where the simulator itself raises
+LAW_PROCESS_LIVES = "process-lives"  # ... where the process that played the seed died
+LAW_ENDS = "ends"  # ... and where it was still at it after PATIENCE_S
+SEED_TIMEOUT_S = 300  # real seconds; a seed of the usual size takes a fraction of one
+JOIN_TIMEOUT_S = 5
 
 
 class NoProcess(RuntimeError):
@@ -45,10 +45,10 @@ class Draw:
 
     def scenario(self, seed: int) -> Scenario:
         """The world of that seed. Raises ScenarioRefused for one that cannot be."""
-        return drawn(seed, kinds=self.kinds, **self.sizes)
+        return draw_scenario(seed, kinds=self.kinds, **self.sizes)
 
 
-class Figures(NamedTuple):
+class RunTotals(NamedTuple):
     """What a number of histories come to: sums, and the worst of two of them."""
 
     seeds: int = 0
@@ -61,9 +61,9 @@ class Figures(NamedTuple):
     commits: int = 0
     crashes: int = 0
 
-    def plus(self, outcome: Outcome) -> "Figures":
+    def plus(self, outcome: Outcome) -> "RunTotals":
         """These figures with one history more."""
-        return Figures(
+        return RunTotals(
             self.seeds + 1,
             self.steps + outcome.steps,
             self.simulated_ms + outcome.simulated_ms,
@@ -83,81 +83,81 @@ class Figures(NamedTuple):
         )
 
 
-def nothing(seed: int, law: str, why: str) -> Outcome:
+def unplayed_outcome(seed: int, law: str, why: str) -> Outcome:
     """The outcome of a seed of which nothing is known but why."""
-    return Outcome(seed, 0, 0, 0, 0, 0, 0, 0, 0, "", Broken(law, 0, why))
+    return Outcome(seed, 0, 0, 0, 0, 0, 0, 0, 0, "", Violation(law, 0, why))
 
 
-def played(seed: int, draw: Draw, play: Play = play) -> Outcome:
+def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
     """The outcome of one seed. What the simulator itself raises is a law that broke, so that the other seeds go on."""
     try:
         return play(draw.scenario(seed))
     except Exception as error:
-        return nothing(seed, DEFECT, f"{type(error).__name__}: {error}")
+        return unplayed_outcome(seed, LAW_NO_DEFECT, f"{type(error).__name__}: {error}")
 
 
-def cores() -> int:
+def usable_cores() -> int:
     """How many processes may run at once here."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def outcomes(
-    seeds: Iterable[int], jobs: int, draw: Draw, play: Play = play, patience_s: float = PATIENCE_S
+    seeds: Iterable[int], jobs: int, draw: Draw, play: PlayScenario = play, seed_timeout_s: float = SEED_TIMEOUT_S
 ) -> Generator[Outcome, None, None]:
     """An outcome for each seed, in the order in which they are known; seeds are begun in the order given.
 
     Close it (or leave the loop by an exception) and the processes are gone. A process that dies costs the one seed that it
-    played, which breaks the law LIVES; one that plays a seed for longer than `patience_s` is ended, and the seed breaks ENDS.
+    played, which breaks the law LIVES; one that plays a seed for longer than `seed_timeout_s` is ended, and the seed breaks ENDS.
     play: must be importable by name in another process. NoProcess where none can start.
     """
     waiting = iter(seeds)
-    crew: dict[Connection, _Player] = {}
+    processes: dict[Connection, _SeedProcess] = {}
     try:
         for seed in islice(waiting, jobs):
-            player = _Player(draw, play, seed, patience_s)
-            crew[player.pipe] = player
-        while crew:
-            ready = wait(list(crew), timeout=min(player.until_s for player in crew.values()) - monotonic())
-            late = [pipe for pipe, player in crew.items() if player.until_s <= monotonic() and pipe not in ready]
+            player = _SeedProcess(draw, play, seed, seed_timeout_s)
+            processes[player.pipe] = player
+        while processes:
+            ready = wait(list(processes), timeout=min(player.until_s for player in processes.values()) - monotonic())
+            late = [pipe for pipe, player in processes.items() if player.until_s <= monotonic() and pipe not in ready]
             for pipe in (*ready, *late):
-                player = crew[pipe]  # type: ignore[index]
-                outcome = player.given_up() if pipe in late else player.outcome_or_none()
+                player = processes[pipe]  # type: ignore[index]
+                outcome = player.timed_out_outcome() if pipe in late else player.outcome_or_none()
                 if outcome is None:
                     continue
                 following = next(waiting, None)
-                if following is not None and player.lives:
-                    player.give(following)
+                if following is not None and player.is_alive:
+                    player.assign_seed(following)
                 else:
                     player.end()
-                    del crew[player.pipe]
+                    del processes[player.pipe]
                     if following is not None:
-                        player = _Player(draw, play, following, patience_s)
-                        crew[player.pipe] = player
+                        player = _SeedProcess(draw, play, following, seed_timeout_s)
+                        processes[player.pipe] = player
                 yield outcome
     finally:
-        for player in crew.values():
+        for player in processes.values():
             player.end()
 
 
-class _Player:
+class _SeedProcess:
     """One process that plays one seed after the other."""
 
-    def __init__(self, draw: Draw, play: Play, seed: int, patience_s: float) -> None:
+    def __init__(self, draw: Draw, play: PlayScenario, seed: int, seed_timeout_s: float) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.pipe, theirs = spawn.Pipe()
-        self.lives = True
+        self.is_alive = True
         self._started = False
-        self._patience_s = patience_s
-        self._process = spawn.Process(target=_play_on, args=(theirs, draw, play), daemon=True)
+        self._seed_timeout_s = seed_timeout_s
+        self._process = spawn.Process(target=_play_seeds_from, args=(theirs, draw, play), daemon=True)
         with _interrupts_ignored():  # Ctrl-C goes to every process of a terminal; this one's parent ends it
             self._process.start()
         theirs.close()
-        self.give(seed)
+        self.assign_seed(seed)
 
-    def give(self, seed: int) -> None:
+    def assign_seed(self, seed: int) -> None:
         """The process has the seed to play, or is dead, which `outcome_or_none` then tells."""
         self._seed = seed
-        self.until_s = monotonic() + (self._patience_s if self._started else PATIENCE_S)
+        self.until_s = monotonic() + (self._seed_timeout_s if self._started else SEED_TIMEOUT_S)
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(seed)
 
@@ -166,38 +166,38 @@ class _Player:
         try:
             said: Outcome | None = self.pipe.recv()
         except (EOFError, OSError):
-            self._process.join(END_S)
+            self._process.join(JOIN_TIMEOUT_S)
             if not self._started:
                 raise NoProcess(f"no process could be started to play in: it {self._end()}.") from None
-            self.lives = False
-            return nothing(self._seed, LIVES, f"the process that played it {self._end()}")
+            self.is_alive = False
+            return unplayed_outcome(self._seed, LAW_PROCESS_LIVES, f"the process that played it {self._end()}")
         if not self._started:
             self._started = True
-            self.until_s = monotonic() + self._patience_s
+            self.until_s = monotonic() + self._seed_timeout_s
         return said
 
-    def given_up(self) -> Outcome:
+    def timed_out_outcome(self) -> Outcome:
         """The outcome of a seed whose end nobody waits for; the process is of no more use."""
-        self.lives = False
-        return nothing(self._seed, ENDS, f"it was still being played after {self._patience_s:g} real seconds")
+        self.is_alive = False
+        return unplayed_outcome(self._seed, LAW_ENDS, f"it was still being played after {self._seed_timeout_s:g} real seconds")
 
     def end(self) -> None:
         """The process is gone."""
         self.pipe.close()
         self._process.terminate()
-        self._process.join(END_S)
+        self._process.join(JOIN_TIMEOUT_S)
 
     def _end(self) -> str:
         code = self._process.exitcode
         return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
 
 
-def _play_on(pipe: Connection, draw: Draw, play: Play) -> None:
-    """Play every seed that comes through the pipe, until it is closed."""
+def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
+    """PlayScenario every seed that comes through the pipe, until it is closed."""
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send(None)
         while True:
-            pipe.send(played(pipe.recv(), draw, play))
+            pipe.send(play_seed(pipe.recv(), draw, play))
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from apportion.cli.sim_options import Wish
-from apportion.sim.fleet import Figures, Play, cores, outcomes
-from apportion.sim.kernel.outcome import Broken
+from apportion.cli.sim_options import SimOptions
+from apportion.sim.kernel.outcome import Violation
 from apportion.sim.kernel.scenario import ScenarioRefused
+from apportion.sim.seed_pool import PlayScenario, RunTotals, outcomes, usable_cores
 
 BROKEN = 1  # exit code where a law broke
 INTERRUPTED = 130  # exit code after Ctrl-C
@@ -32,19 +32,19 @@ class Failure(NamedTuple):
     """A seed that fails, and the law that it breaks."""
 
     seed: int
-    broken: Broken
+    broken: Violation
 
 
-def play_here(wish: Wish, play: Play) -> int:
+def play_here(options: SimOptions, play: PlayScenario) -> int:
     """The seeds are played in processes of this machine, and told; the exit code. After Ctrl-C those that were played are told."""
-    runs, first = wish.runs or 1, wish.first or 0
-    figures, failures, stopped = Figures(), list[Failure](), False
+    runs, first = options.runs or 1, options.first or 0
+    figures, failures, stopped = RunTotals(), list[Failure](), False
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Speed(), TimeRemainingColumn())
     console = Console(stderr=True)
     try:
         with (
             Progress(*columns, console=console, disable=not console.is_terminal, redirect_stdout=False, transient=True) as progress,
-            closing(outcomes(range(first, first + runs), wish.jobs or cores(), wish.draw, play)) as found,
+            closing(outcomes(range(first, first + runs), options.jobs or usable_cores(), options.draw, play)) as found,
         ):
             shown = progress.add_task("seeds", total=runs)
             for outcome in found:
@@ -55,26 +55,28 @@ def play_here(wish: Wish, play: Play) -> int:
                 progress.advance(shown)
     except KeyboardInterrupt:
         stopped = True
-    _tell(wish, figures, sorted(failures))
+    _print_verdict(options, figures, sorted(failures))
     return INTERRUPTED if stopped else BROKEN if failures else 0
 
 
-def play_on_spark(wish: Wish, play: Play) -> int:
+def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
     """The seeds are played on the Spark master of the wish, summed up in a table, and told; the exit code."""
     try:
         from apportion.spark import seeds as spread
     except ModuleNotFoundError as error:
         library = (error.name or "pyspark").split(".")[0]
         raise ScenarioRefused(f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'.") from None
-    if wish.out and Path(wish.out).exists():
-        raise ScenarioRefused(f"--out {wish.out} is there already: name a directory that is not.")
+    if options.out and Path(options.out).exists():
+        raise ScenarioRefused(f"--out {options.out} is there already: name a directory that is not.")
     try:
-        spark = spread.session(wish.spark or "local")
+        spark = spread.session(options.spark or "local")
         try:
-            frame = spread.seeds(spark, wish.runs or 1, wish.first or 0, kinds=wish.draw.kinds, play=play, **wish.draw.sizes)
-            if wish.out:
-                frame.write.parquet(wish.out)
-                frame = spark.read.parquet(wish.out)
+            frame = spread.seeds(
+                spark, options.runs or 1, options.first or 0, kinds=options.draw.kinds, play=play, **options.draw.sizes
+            )
+            if options.out:
+                frame.write.parquet(options.out)
+                frame = spark.read.parquet(options.out)
             frame = frame.cache()
             summary = spread.summary(frame).collect()
             broken = frame.where(frame.verdict != spread.HOLDS).orderBy("seed").collect()
@@ -82,18 +84,18 @@ def play_on_spark(wish: Wish, play: Play) -> int:
             spark.stop()
     except spread.SparkError as error:
         raise ScenarioRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
-    failures = [Failure(row.seed, Broken(row.verdict, round(row.broken_at_s * 1_000), row.why)) for row in broken]
-    if not wish.as_json:
+    failures = [Failure(row.seed, Violation(row.verdict, round(row.broken_at_s * 1_000), row.why)) for row in broken]
+    if not options.as_json:
         _print_summary(summary)
-    _tell(wish, _figures(summary), failures)
+    _print_verdict(options, _figures(summary), failures)
     return BROKEN if failures else 0
 
 
-def _figures(summary: list[Any]) -> Figures:
+def _figures(summary: list[Any]) -> RunTotals:
     """The figures that stand in the rows of a summary."""
     total = {row.figure: row.total for row in summary}
-    most = {row.figure: row.max_extra for row in summary}
-    return Figures(
+    most = {row.figure: row.most for row in summary}
+    return RunTotals(
         seeds=summary[0].seeds,
         steps=round(total["steps"]),
         simulated_ms=round(total["simulated_s"] * 1_000),
@@ -114,26 +116,32 @@ def _print_summary(summary: list[Any]) -> None:
         places = 1 if row.figure.endswith("_s") else 0
         name = row.figure.removesuffix("_s").replace("_", " ") + (", seconds" if places else "")
         total = "" if row.figure in EXTREMES else f"{row.total:,.{places}f}"
-        table.add_row(name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.max_extra)))
+        table.add_row(name, total, *(f"{value:,.{places}f}" for value in (row.median, row.p99, row.most)))
     Console(highlight=False).print(table)
 
 
-def _tell(wish: Wish, figures: Figures, failures: list[Failure]) -> None:
+def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failure]) -> None:
     """The failing seeds with their commands, then the verdict in one line; or one JSON object."""
-    if wish.as_json:
-        verdict = "broken" if failures else "holds" if figures.seeds == wish.runs else "interrupted"
-        failed = [{"seed": seed, **broken._asdict(), "command": wish.command(seed)} for seed, broken in failures]
-        told = {"verdict": verdict, "first": wish.first or 0, "runs": wish.runs, "figures": figures._asdict(), "failed": failed}
-        print(json.dumps(told, indent=2))
+    if options.as_json:
+        verdict = "broken" if failures else "holds" if figures.seeds == options.runs else "interrupted"
+        failed = [{"seed": seed, **broken._asdict(), "command": options.command(seed)} for seed, broken in failures]
+        report = {
+            "verdict": verdict,
+            "first": options.first or 0,
+            "runs": options.runs,
+            "figures": figures._asdict(),
+            "failed": failed,
+        }
+        print(json.dumps(report, indent=2))
         return
     for seed, broken in failures:
-        print(f"seed {seed} breaks {broken}\n    {wish.command(seed)}")
-    print(verdict_line(figures, len(failures), wish.runs or 1))
+        print(f"seed {seed} breaks {broken}\n    {options.command(seed)}")
+    print(verdict_line(figures, len(failures), options.runs or 1))
 
 
-def verdict_line(figures: Figures, failed: int, runs: int) -> str:
+def verdict_line(figures: RunTotals, failed: int, runs: int) -> str:
     """All that the seeds came to, in one line."""
     played = f"{figures.seeds:,} seed{'s' * (figures.seeds != 1)}"
-    said = f"{failed:,} of {played} fail{'s' * (failed == 1)}" if failed else f"{played} hold{'s' * (figures.seeds == 1)}"
+    counted = f"{failed:,} of {played} fail{'s' * (failed == 1)}" if failed else f"{played} hold{'s' * (figures.seeds == 1)}"
     cut = "" if figures.seeds == runs else f"interrupted before {runs:,}: "
-    return f"{cut}{said}: {figures}"
+    return f"{cut}{counted}: {figures}"

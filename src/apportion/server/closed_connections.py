@@ -8,13 +8,13 @@ hosts, those that come last are counted together. It refuses to know clocks, soc
 import re
 from collections import Counter
 
-MOST_HOSTS = 64
+MAX_HOSTS = 64
 """So many hosts are told apart."""
-MOST_REASONS = 3
+MAX_REASON_LINES = 3
 """So many reasons of one host have a line of their own."""
-MOST_COUNTED = 64
+MAX_COUNTED_REASONS = 64
 """So many reasons of one host are told apart when they are counted."""
-EVERY_S = 60
+SUMMARY_INTERVAL_S = 60
 """How often the counts are to be asked for."""
 OTHERS = "several hosts"
 
@@ -30,7 +30,7 @@ class _Host:
         self.latest: dict[str, str] = {}
 
 
-class Closings:
+class ClosedConnectionLog:
     """The connections that were closed of late, by host."""
 
     __slots__ = ("_hosts",)
@@ -44,16 +44,16 @@ class Closings:
 
     def line_or_none(self, host: str, peer: str, why: str) -> str | None:
         """Return the line about this connection; None if it is only counted. host: without the port that `peer` ends with."""
-        if host not in self._hosts and len(self._hosts) >= MOST_HOSTS:
+        if host not in self._hosts and len(self._hosts) >= MAX_HOSTS:
             host = OTHERS
         if host not in self._hosts:
             self._hosts[host] = _Host()
         seen = self._hosts[host]
         reason = re.sub("[0-9]+", "#", why)  # the numbers are others in each frame
-        if reason not in seen.told and len(seen.told) < MOST_REASONS:
+        if reason not in seen.told and len(seen.told) < MAX_REASON_LINES:
             seen.told[reason] = None
             return f"closed the connection of {peer}: {why}"
-        if reason not in seen.times and len(seen.times) >= MOST_COUNTED:
+        if reason not in seen.times and len(seen.times) >= MAX_COUNTED_REASONS:
             reason = ""
         seen.times[reason] += 1
         seen.latest[reason] = f"{peer}: {why}"

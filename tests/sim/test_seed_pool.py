@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from apportion.sim.fleet import Draw, Figures, NoProcess, outcomes, played
-from apportion.sim.kernel.outcome import Broken
+from apportion.sim.kernel.outcome import Violation
 from apportion.sim.kernel.scenario import SETTABLE, Fault, ScenarioRefused
+from apportion.sim.seed_pool import Draw, NoProcess, RunTotals, outcomes, play_seed
 from tests.sim import stand_in
 
 
@@ -19,14 +19,14 @@ def test_every_seed_has_its_outcome_and_failures_are_among_them():
     found = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
     assert len(found) == 35
     assert by_seed(found) == {
-        seed: stand_in.outcome(seed, Broken("one-hand", 1_500, f"seed {seed} says so") if seed in (7, 17, 27, 37) else None)
+        seed: stand_in.outcome(seed, Violation("one-hand", 1_500, f"seed {seed} says so") if seed in (7, 17, 27, 37) else None)
         for seed in range(5, 40)
     }
 
 
 def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on():
     found = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
-    assert found.pop(7).broken == Broken("process-lives", 0, "the process that played it was killed by signal 9")
+    assert found.pop(7).broken == Violation("process-lives", 0, "the process that played it was killed by signal 9")
     assert found == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
 
 
@@ -36,8 +36,8 @@ def test_the_last_seed_may_kill_its_process():
 
 
 def test_what_the_simulator_raises_is_an_outcome_of_its_seed():
-    assert played(7, Draw(), stand_in.raises_at_seven).broken == Broken("no-defect", 0, "LookupError: seven")
-    assert played(8, Draw(), stand_in.raises_at_seven) == stand_in.outcome(8)
+    assert play_seed(7, Draw(), stand_in.raises_at_seven).broken == Violation("no-defect", 0, "LookupError: seven")
+    assert play_seed(8, Draw(), stand_in.raises_at_seven) == stand_in.outcome(8)
 
 
 def test_processes_end_with_the_loop_even_in_the_midst_of_a_seed():
@@ -61,8 +61,8 @@ class Unreadable:
 
 
 def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on():
-    found = by_seed(outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, patience_s=2))
-    assert found.pop(7).broken == Broken("ends", 0, "it was still being played after 2 real seconds")
+    found = by_seed(outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, seed_timeout_s=2))
+    assert found.pop(7).broken == Violation("ends", 0, "it was still being played after 2 real seconds")
     assert found == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
 
 
@@ -71,10 +71,10 @@ def test_no_seeds_have_no_outcomes():
 
 
 def test_figures_add_up():
-    figures = Figures()
+    figures = RunTotals()
     for seed in (3, 1, 2):
         figures = figures.plus(stand_in.outcome(seed))
-    assert figures == Figures(3, 3_006, 180_000, 6, 300, 30, 6, 9, 3)
+    assert figures == RunTotals(3, 3_006, 180_000, 6, 300, 30, 6, 9, 3)
     assert str(figures) == (
         "3,006 steps, 3 simulated minutes, 6 rebalances, 3 broker crashes, 6 rows, slowest convergence 0.3 s, "
         "longest unowned partition 0.0 s"
@@ -84,7 +84,8 @@ def test_figures_add_up():
 def test_a_draw_says_sizes_and_faults_and_draws_the_rest():
     world = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
     assert (world.seed, world.partitions, world.workers) == (4, 3, 5)
-    assert {fault.kind for fault in world.faults} <= {"cut", "pause"} and world.faults
+    assert {fault.kind for fault in world.faults} <= {"cut", "pause"}
+    assert world.faults
     with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
         Draw(sizes={"partitions": 0}).scenario(4)
 

@@ -4,18 +4,18 @@ import pytest
 
 from apportion.member.assignors.interface import Rebalance
 from apportion.member.assignors.strategy import rebalance_of, strategy
-from apportion.sim.actors.protocols import COOPERATIVE, MODERN, STYLES, dialects
+from apportion.sim.actors.protocols import COMPATIBLE_CHOICES, CONSUMER_PROTOCOL, COOPERATIVE, draw_protocols
 from apportion.sim.kernel.scenario import (
     CLASSIC,
     CONSUMER,
     FAULTS,
     MIXED,
     ONLY_MIXED,
-    ONLY_SAID,
+    ONLY_ON_REQUEST,
     Fault,
     Scenario,
     ScenarioRefused,
-    drawn,
+    draw_scenario,
 )
 
 SEEDS = range(200)
@@ -23,7 +23,7 @@ SEEDS = range(200)
 
 def spoken(protocol):
     """For each seed the dialects of the applications of a large world, first and other; workers come first."""
-    return {seed: dialects(Scenario(seed=seed, workers=3, readers=6, protocol=protocol)) for seed in SEEDS}
+    return {seed: draw_protocols(Scenario(seed=seed, workers=3, readers=6, protocol=protocol)) for seed in SEEDS}
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, MIXED])
@@ -33,12 +33,12 @@ def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_
             classic = [dialect for row in group for dialect in row if dialect.protocol == CLASSIC]
             common = [name for name in classic[0].assignors if all(name in dialect.assignors for dialect in classic)]
             assert common
-        assert {dialect for row in rows[:3] for dialect in row} == {COOPERATIVE, MODERN}
+        assert {dialect for row in rows[:3] for dialect in row} == {COOPERATIVE, CONSUMER_PROTOCOL}
 
 
 def test_every_style_is_drawn_and_every_assignor_is_some_members():
     seen = {frozenset(row.first for row in rows[3:]) for rows in spoken(CLASSIC).values()}
-    assert {frozenset(style) for style in STYLES} <= seen
+    assert {frozenset(style) for style in COMPATIBLE_CHOICES} <= seen
     assert {name for style in seen for dialect in style for name in dialect.assignors} == {
         "cooperative-sticky",
         "range",
@@ -60,8 +60,8 @@ def test_an_application_that_changes_its_dialect_speaks_the_other_protocol_and_t
     for rows in spoken(MIXED).values():
         for row in rows:
             assert {row.first.protocol, row.other.protocol} == {CLASSIC, CONSUMER}
-            assert row.after(row.first) == row.other
-            assert row.after(row.other) == row.first
+            assert row.other_than(row.first) == row.other
+            assert row.other_than(row.other) == row.first
 
 
 @pytest.mark.parametrize("kind", ONLY_MIXED)
@@ -69,10 +69,10 @@ def test_an_application_that_changes_its_dialect_speaks_the_other_protocol_and_t
 def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind, protocol):
     sentence = f"^the fault '{kind}' is for worlds of both protocols: give it the protocol 'mixed'.$"
     with pytest.raises(ScenarioRefused, match=sentence):
-        drawn(1, kinds=[kind], protocol=protocol)
+        draw_scenario(1, kinds=[kind], protocol=protocol)
     with pytest.raises(ScenarioRefused, match=sentence):
         Scenario(seed=1, protocol=protocol, faults=(Fault(1_000, kind),))
-    assert {fault.kind for fault in drawn(1, kinds=[kind], protocol=MIXED).faults} == {kind}
+    assert {fault.kind for fault in draw_scenario(1, kinds=[kind], protocol=MIXED).faults} == {kind}
 
 
 def test_a_protocol_that_there_is_not_is_refused():
@@ -81,10 +81,10 @@ def test_a_protocol_that_there_is_not_is_refused():
 
 
 def test_all_faults_are_drawn_in_mixed_worlds_and_all_but_the_changes_of_protocol_elsewhere():
-    drawn_unasked = set(FAULTS) - set(ONLY_SAID)
+    drawn_unasked = set(FAULTS) - set(ONLY_ON_REQUEST)
     for protocol, kinds in (
         (MIXED, drawn_unasked),
         (CLASSIC, drawn_unasked - set(ONLY_MIXED)),
         (CONSUMER, drawn_unasked - set(ONLY_MIXED)),
     ):
-        assert {fault.kind for seed in SEEDS for fault in drawn(seed, protocol=protocol).faults} == kinds
+        assert {fault.kind for seed in SEEDS for fault in draw_scenario(seed, protocol=protocol).faults} == kinds

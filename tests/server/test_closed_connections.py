@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.node.settings import BrokerSettings
-from apportion.server.closings import MOST_HOSTS, MOST_REASONS, Closings
+from apportion.server.closed_connections import MAX_HOSTS, MAX_REASON_LINES, ClosedConnectionLog
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.server import Server
 
@@ -25,7 +25,7 @@ def break_a_connection(bootstrap, key):
 
 
 def test_the_first_of_a_kind_has_a_line_and_the_rest_are_counted():
-    closings = Closings()
+    closings = ClosedConnectionLog()
     assert closings.line_or_none("h", "h:1", "API key 99 is unknown") == "closed the connection of h:1: API key 99 is unknown"
     assert [closings.line_or_none("h", f"h:{port}", f"API key {port} is unknown") for port in (2, 3)] == [None, None]
     assert closings.line_or_none("h", "h:4", "no header") == "closed the connection of h:4: no header"
@@ -34,7 +34,7 @@ def test_the_first_of_a_kind_has_a_line_and_the_rest_are_counted():
 
 
 def test_a_host_with_many_reasons_has_a_few_first_lines_and_then_one_a_minute_with_the_commonest():
-    closings = Closings()
+    closings = ClosedConnectionLog()
     reasons = [letter * 5 for letter in "abcdefgh"]
     lines = [closings.line_or_none("h", "h:1", reason) for reason in reasons]
     assert [line is not None for line in lines] == [True] * 3 + [False] * 5
@@ -45,14 +45,14 @@ def test_a_host_with_many_reasons_has_a_few_first_lines_and_then_one_a_minute_wi
 
 
 def test_a_host_that_sends_nonsense_hides_no_other():
-    closings = Closings()
+    closings = ClosedConnectionLog()
     for number in range(3_000):
         closings.line_or_none("fuzzer", "fuzzer:1", "x" * (number % 100))
     assert closings.line_or_none("other", "other:1", "no header") == "closed the connection of other:1: no header"
 
 
 def test_what_did_not_come_again_is_forgotten_and_has_a_line_when_it_comes():
-    closings = Closings()
+    closings = ClosedConnectionLog()
     for _ in range(2):
         assert closings.line_or_none("h", "h:1", "no header") is not None
         assert (closings.line_or_none("h", "h:2", "no header"), len(closings.counted())) == (None, 1)
@@ -64,19 +64,19 @@ hosts = st.sampled_from("hijk") | st.integers(0, 200).map(str)
 
 @given(st.lists(st.one_of(st.none(), st.tuples(hosts, st.integers(0, 60))), max_size=400))
 def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are_bounded(events):
-    closings, lines, of_a_minute = Closings(), [], Counter()
+    closings, lines, of_a_minute = ClosedConnectionLog(), [], Counter()
     for event in (*events, None):
         if event is None:
             lines += closings.counted()
-            assert all(times <= MOST_REASONS for host, times in of_a_minute.items())
+            assert all(times <= MAX_REASON_LINES for host, times in of_a_minute.items())
             of_a_minute.clear()
         else:
             host, reason = event
             line = closings.line_or_none(host, f"{host}:1", "x" * reason)
             lines += [] if line is None else [line]
             of_a_minute[host] += line is not None
-            assert sum(of_a_minute.values()) <= MOST_REASONS * (MOST_HOSTS + 1)
-        assert len(closings) <= MOST_HOSTS + 1
+            assert sum(of_a_minute.values()) <= MAX_REASON_LINES * (MAX_HOSTS + 1)
+        assert len(closings) <= MAX_HOSTS + 1
     counts = [re.match("closed ([0-9,]+) more", line) for line in lines]
     told = sum(1 if count is None else int(count[1].replace(",", "")) for count in counts)
     assert told == sum(event is not None for event in events)
@@ -84,15 +84,15 @@ def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are
 
 @given(st.lists(st.tuples(hosts, st.integers(0, 60)), max_size=400))
 def test_a_minute_counts_each_host_in_one_line(events):
-    closings = Closings()
+    closings = ClosedConnectionLog()
     for host, reason in events:
         closings.line_or_none(host, f"{host}:1", "x" * reason)
     counted = [re.search("connections of (.*?), ", line)[1] for line in closings.counted()]
-    assert len(counted) == len(set(counted)) <= MOST_HOSTS + 1
+    assert len(counted) == len(set(counted)) <= MAX_HOSTS + 1
 
 
 def test_a_server_that_has_stopped_counts_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("apportion.server.server.EVERY_S", 3600)
+    monkeypatch.setattr("apportion.server.server.SUMMARY_INTERVAL_S", 3600)
 
     async def life():
         server = Server(BrokerSettings.of({"listeners": "127.0.0.1:0"}), tmp_path)
@@ -121,7 +121,7 @@ def test_a_broker_that_ends_tells_what_it_has_counted(caplog):
 
 
 def test_the_count_is_told_while_the_broker_serves(caplog, monkeypatch):
-    monkeypatch.setattr("apportion.server.server.EVERY_S", 0.01)
+    monkeypatch.setattr("apportion.server.server.SUMMARY_INTERVAL_S", 0.01)
     caplog.set_level(logging.WARNING, logger="apportion.server")
     with EmbeddedBroker() as broker:
         while not any(" more connections of 127.0.0.1" in record.getMessage() for record in caplog.records):

@@ -12,38 +12,38 @@ from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
 
 
-class Looked(NamedTuple):
+class MemberSnapshot(NamedTuple):
     """A member as the watch saw it last."""
 
     epoch: int
     previous_epoch: int
     state: MemberState
     assigned: Any
-    revoking: Any
+    pending_revocation: Any
     target: Any
-    said: Any
+    metadata: Any
     since_ms: int  # of the broker's clock, in this hold
 
     def has_hold_of(self, member: ConsumerGroupMember) -> bool:
         """Nothing has happened to what the member holds since."""
         return (
             self.assigned is member.assigned
-            and self.revoking is member.pending_revocation
+            and self.pending_revocation is member.pending_revocation
             and self.epoch == member.epoch
             and self.previous_epoch == member.previous_epoch
             and self.state is member.state
         )
 
 
-def was_asked(request: Any, member_id: str, last: Looked) -> bool:
+def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
     """The request takes the member's place away: it leaves, or a new process of its instance comes where it may.
 
     Where one of the two speaks the classic protocol, the newer one takes the place at once.
     """
-    instance_id = last.said.instance_id
+    instance_id = last.metadata.instance_id
     match request:
         case ConsumerGroupHeartbeatRequest():
-            is_open = last.epoch == AWAY or last.said.classic_member_metadata is not None
+            is_open = last.epoch == AWAY or last.metadata.classic_member_metadata is not None
             return request.member_epoch < 0 or (is_open and request.instance_id == instance_id)
         case JoinGroupRequest():
             return instance_id is not None and request.group_instance_id == instance_id
@@ -53,14 +53,14 @@ def was_asked(request: Any, member_id: str, last: Looked) -> bool:
             return False
 
 
-def has_namesake(group: ConsumerGroup, member_id: str, place: TopicIdPartition, topics: Topics) -> bool:
+def may_mean_deleted_topic(group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics) -> bool:
     """The place's topic is gone, or nobody has the place, or the member was given a partition of that number in a topic that is
     gone: the classic protocol only says names, so a member cannot tell a topic from one that was made later under its name.
     """
-    if topics.with_id(place.topic_id) is None:
+    if topics.with_id(topic_partition.topic_id) is None:
         return True
-    if group.saved.owners.owner_or_none(group.saved.units.unit(place.topic_id, place.partition)) is None:
+    if group.saved.owners.owner_or_none(group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)) is None:
         return True
     ids = group.saved.units.ids
     held = group.saved.members[member_id].units()
-    return any(unit & PARTITION == place.partition and topics.with_id(ids[unit >> SHIFT]) is None for unit in held)
+    return any(unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None for unit in held)
