@@ -147,7 +147,7 @@ def plan(asking, ends):
             if isinstance(question, CreateInternalTopics):
                 question = asking.send({topic.name: topic.partitions for topic in question.topics})
             else:
-                question = asking.send(dict.fromkeys(question.places, ends))
+                question = asking.send(dict.fromkeys(question.partitions, ends))
     except StopIteration as end:
         return {member: decode_assignment(given.user_data) for member, given in end.value.items()}
 

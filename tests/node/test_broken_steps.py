@@ -52,8 +52,8 @@ PLACES = [
         DelayedFetches: ("park", "changed", "leave"),
         MetadataLog: ("_record", "unsynced_paths"),
         Log: (
-            *("append", "read", "unsynced_paths", "roll_segment", "raise_start_offset", "forget_before"),
-            *("new_cleaned_segment", "prepare_replacement", "replace"),
+            *("append", "read", "unsynced_paths", "roll_segment", "raise_start_offset", "delete_before"),
+            *("new_cleaned_segment", "prepare_replacement", "replace_segments"),
         ),
         Segment: ("append",),
     }.items()
@@ -73,7 +73,7 @@ ON_THE_WAY_BACK = [
         (TopicService, "cut_back"),
         (Partition, "roll_back"),
         (Partition, "cut_back"),
-        (Log, "cut_back"),
+        (Log, "truncated"),
     ],
     *[
         (ProducerStates, "roll_back"),

@@ -71,10 +71,10 @@ class StreamsConsumer(Consumer):
             release=known_release(streams["release"]),
             assignor=streams["task_assignor"],
             policy=AssignmentConfigs(
-                standbys=streams["num_standby_replicas"],
+                num_standby_replicas=streams["num_standby_replicas"],
                 acceptable_recovery_lag=streams["acceptable_recovery_lag"],
                 max_warmup_replicas=streams["max_warmup_replicas"],
-                tags=tuple(streams["rack_aware_assignment_tags"]),
+                rack_aware_tags=tuple(streams["rack_aware_assignment_tags"]),
             ),
             probing_interval_ms=streams["probing_rebalance_interval_ms"],
         )

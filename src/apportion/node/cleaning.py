@@ -66,7 +66,7 @@ class Cleaner:
             return
         with suppress(DiskError):  # tried again at the next look
             if partition.log.has_leftovers:
-                partition.log.sweep()
+                partition.log.delete_leftovers()
         if is_dirty_enough(partition.log, partition.high_watermark):
             self._waiting[partition] = None
             if self._job is None:

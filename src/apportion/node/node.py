@@ -107,13 +107,9 @@ class Node:
         self._sweep()
         broker.partitions.recover(broker.registry.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
         for partition in broker.partitions:
-            if partition.log.cut_bytes:
-                self._out.append(
-                    Note(
-                        "warning",
-                        f"{partition.topic.name}-{partition.index} lost {partition.log.cut_bytes} bytes that were half written",
-                    )
-                )
+            if lost_bytes := partition.log.truncated_bytes:
+                name = f"{partition.topic.name}-{partition.index}"
+                self._out.append(Note("warning", f"{name} lost {lost_bytes} bytes that were half written"))
         broker.registry.recovered(fresh)
         self._coordinators.recover(now)
         self._look_out(now)

@@ -104,7 +104,7 @@ class Partition:
     def settled(self) -> None:
         """Readers see what was written before the last `unsynced_paths`, and no more what was deleted before it."""
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
-        self.log.forget_before(self.start_offset)
+        self.log.delete_before(self.start_offset)
 
     def savepoint(self) -> tuple[int, int]:
         """Return where the log ends and begins now, for `roll_back`."""
@@ -115,13 +115,13 @@ class Partition:
 
         Readers see what they saw.
         """
-        self.log = self.log.cut_back(*savepoint)
+        self.log = self.log.truncated(*savepoint)
         self.producers.roll_back(self.log.next_offset, self._stored_producers())
         self.mark = self.journal.wrote(self)
 
     def cut_back(self) -> None:
         """The log and its producers are what readers could see: the disk has refused what came after."""
-        self.log = self.log.cut_back(self.high_watermark, self.start_offset)
+        self.log = self.log.truncated(self.high_watermark, self.start_offset)
         self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
         self.producers.roll_back(self.high_watermark, self._stored_producers())
         self.mark = self.journal.wrote(self)

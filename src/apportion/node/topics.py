@@ -111,7 +111,7 @@ class TopicService:
     @property
     def cut_bytes(self) -> int:
         """How much at the end of the catalog could not be read at the start."""
-        return self._catalog.cut_bytes
+        return self._catalog.truncated_bytes
 
     def recovered(self, fresh: bytes) -> None:
         """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
@@ -124,7 +124,7 @@ class TopicService:
         """The topics are those that are on the disk; those that never came there are told and waited for no more."""
         before = self.topics
         self._doomed, self._dropping, self._last_ids = [], [], (0, 0)
-        self._catalog = self._catalog.cut_back(self._durable_bytes)
+        self._catalog = self._catalog.truncated(self._durable_bytes)
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
         for topic in lost:
@@ -138,7 +138,7 @@ class TopicService:
 
     def roll_back(self, savepoint: int) -> None:
         """Read the topics again from the first `savepoint` bytes of the catalog, and cut the rest away."""
-        self._catalog = self._catalog.cut_back(savepoint)
+        self._catalog = self._catalog.truncated(savepoint)
         self._doomed = [topic for topic in self._doomed if self.topics.with_id(topic.id) is None]
         self._rules = {topic_id: rules for topic_id, rules in self._rules.items() if self.topics.with_id(topic_id) is not None}
         self._last_ids = (0, 0)
@@ -165,7 +165,7 @@ class TopicService:
         """The topic exists, once `mark` is durable."""
         self._journal.begin_write(self)
         self._partitions.make_room(topic)
-        self._catalog.create(topic, {name: value for name, value in config.items() if value is not None})
+        self._catalog.create_topic(topic, {name: value for name, value in config.items() if value is not None})
         self.has_retention |= self.rules_of(topic).has_retention
         self._wrote()
 
@@ -201,7 +201,7 @@ class TopicService:
         if not self._settings.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
         self._journal.begin_write(self)
-        self._catalog.delete(topic.name)
+        self._catalog.delete_topic(topic.name)
         self._rules.pop(topic.id, None)
         self._doomed.append(topic)
         self._wake(topic)
@@ -213,7 +213,7 @@ class TopicService:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
         check_new_partitions(count - topic.partitions)
         self._journal.begin_write(self)
-        self._catalog.grow(topic.name, count)
+        self._catalog.add_partitions(topic.name, count)
         self._wrote()
 
     def new_producer_id(self) -> int:

@@ -57,7 +57,7 @@ class Server:
         directory is free again then.
         """
         loop = asyncio.get_running_loop()
-        self._disk.claim()
+        self._disk.lock()
         with ExitStack() as undo:
             undo.callback(self._disk.close)
             host, port = host_and_port(self.settings.listeners)

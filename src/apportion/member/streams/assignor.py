@@ -119,7 +119,7 @@ class StreamsAssignor:
         settings = self.settings
         self._unique = (self._unique + 129) % 256 - 128
         self._sent_version, self._leads_unfinished = self.used, False
-        supported = -1 if self.used < 3 else settings.release.metadata
+        supported = -1 if self.used < 3 else settings.release.newest_version
         return encode_subscription(
             SubscriptionInfo(
                 used=self.used,
@@ -138,7 +138,7 @@ class StreamsAssignor:
 
         Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
         """
-        may_say = self.settings.release.metadata >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
+        may_say = self.settings.release.newest_version >= OFFSET_SUMS_SINCE or MembershipEvent.COOPERATIVE not in self.rebalances
         if may_say and self.sums_incarnation == self._incarnation():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
@@ -151,18 +151,18 @@ class StreamsAssignor:
         wanted = settings.topology.source_topics
         said = {member: self._decode_member(member, subscription, wanted) for member, subscription in sorted(members.items())}
         mine = LeaderSettings(
-            member=self.member_id,
+            member_id=self.member_id,
             topology=settings.topology,
             release=settings.release,
             assignor=settings.assignor,
-            policy=settings.policy,
+            configs=settings.policy,
             probing_interval_ms=settings.probing_interval_ms,
         )
         exist = {name: shape.partitions for name, shape in cluster.items()}
         plan: GroupAssignment = yield from assign_as_leader(mine, exist, said, self.wall_ms)
         self.notes += plan.notes
-        self._leads_unfinished = plan.unfinished
-        return {member: _given(share) for member, share in plan.shares.items()}
+        self._leads_unfinished = plan.upgrade_pending
+        return {member: _given(share) for member, share in plan.assignments.items()}
 
     def _decode_member(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> ConsumerMetadata:
         """What one consumer says. wanted: what it has to read. Releases without cooperation do not read what it owns."""
@@ -173,7 +173,7 @@ class StreamsAssignor:
         if missing:
             self.notes.append(f"{member} gets nothing: it does not read {missing[0]}, as this topology does")
         try:
-            info = decode_subscription(subscription.user_data or b"", latest=release.metadata)
+            info = decode_subscription(subscription.user_data or b"", latest=release.newest_version)
         except DecodeError as error:
             self.notes.append(f"{member} gets nothing: {error}")
             return ConsumerMetadata(None, owned)
@@ -191,11 +191,11 @@ class StreamsAssignor:
             why = told if given.partitions else "the group's leader has no word for this member"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
-            info = decode_assignment(given.user_data, latest=self.settings.release.metadata)
+            info = decode_assignment(given.user_data, latest=self.settings.release.newest_version)
         except DecodeError as error:
             raise Refused(Code.INVALID_REQUEST, f"what the leader told of tasks cannot be read: {error}") from error
         if isinstance(info, FutureInfo):
-            why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.metadata}"
+            why = f"the leader speaks metadata version {info.used}, this member understands {self.settings.release.newest_version}"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         if info.error in ENDS:
             code, why = ENDS[AssignorError(info.error)]
@@ -207,8 +207,8 @@ class StreamsAssignor:
         self.tasks = TaskShare(
             generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts
         )
-        if step.rejoins is not None:
-            return FollowUp(0, step.rejoins)
+        if step.rejoin_reason is not None:
+            return FollowUp(0, step.rejoin_reason)
         if self._must_announce_endpoint(info):
             return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
         if info.next_rebalance_ms is None:

@@ -222,7 +222,7 @@ def rehearse(
 ) -> RehearsalResult:
     """What becomes of that upgrade. told: hears of each step when it has ended."""
     simulation = Simulation(rehearsal.scenario, trace)
-    policy = AssignmentConfigs(standbys=rehearsal.standbys, acceptable_recovery_lag=ACCEPTABLE_LAG)
+    policy = AssignmentConfigs(num_standby_replicas=rehearsal.standbys, acceptable_recovery_lag=ACCEPTABLE_LAG)
     first = RollingBounce(known_release(rehearsal.from_))
     instances = [Instance(f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
     cluster = StreamsCluster(simulation, instances, policy, rehearsal.probing_ms)

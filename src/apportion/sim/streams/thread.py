@@ -222,9 +222,9 @@ class StreamThread(Application):
                 self.step_member(MetadataFetched(request_id, seen))
             else:
                 assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
-                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
-                ends = yield from list_offsets(self, places.values(), LATEST)
-                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in places.items()}))
+                partitions = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.partitions}
+                ends = yield from list_offsets(self, partitions.values(), LATEST)
+                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in partitions.items()}))
         except (Refused, NoAnswer) as problem:
             self.step_member(Unanswered(request_id, str(problem)))
 
@@ -332,7 +332,7 @@ class StreamThread(Application):
 
 def assignor_of(release: Release) -> str:
     """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
-    return "highavailability" if release.cooperative and release.metadata >= FIRST_WARMUP_VERSION else "sticky"
+    return "highavailability" if release.cooperative and release.newest_version >= FIRST_WARMUP_VERSION else "sticky"
 
 
 def task_of(place: TopicIdPartition) -> TaskId:
