@@ -138,7 +138,7 @@ class StreamsAssignor:
 
         Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
         """
-        may_say = self.settings.release.newest_version >= OFFSET_SUMS_SINCE or MembershipEvent.COOPERATIVE not in self.rebalances
+        may_say = self.settings.release.newest_version >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
         if may_say and self.sums_incarnation == self._incarnation():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
