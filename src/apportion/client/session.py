@@ -9,15 +9,14 @@ epoch, so the coordinator refuses an owner that has been replaced. One owner, an
 import logging
 import threading
 import time
-from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
-from uuid import uuid4
+from typing import Any, TypeVar
 
 from apportion.client.answers import answer_query
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.members import GroupMember, MemberSettings, MembershipEvent, make_member
 from apportion.client.routing import RetryTimer
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
@@ -25,9 +24,6 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.classic.machine import ClassicMember
-from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -65,26 +61,6 @@ SAID_AGAIN_S = 30.0
 AT_ONCE = 3  # a classic member may wait for its group, look up topics and say goodbye at the same time
 
 
-class MembershipEvent(NamedTuple):
-    """One event in a membership's history.
-
-    What: "offered", "adopted", "lost", "failed" or "left".
-    """
-
-    at_ms: int  # wall clock
-    what: str
-    incarnation: int
-    epoch: int
-    revoked: Assignment
-    added: Assignment
-    why: str = ""
-
-
-def new_member_id() -> str:
-    """Return a random member id."""
-    return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
-
-
 class Session:
     """The membership of one owner in one group."""
 
@@ -107,9 +83,9 @@ class Session:
         "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
-        self.settings: Settings | ClassicSettings
-        self._member: ConsumerMember | ClassicMember | StreamsMember
-        self.settings, self._member = _member(protocol, group_id, settings)
+        self.settings: MemberSettings
+        self._member: GroupMember
+        self.settings, self._member = make_member(protocol, group_id, settings)
         self._topics = tuple(topics)
         self._status = self._member.view()
         self._tasks = TaskShare()
@@ -406,20 +382,3 @@ class Session:
         with self._changed:
             self._crash = error
             self._changed.notify_all()
-
-
-def _member(
-    protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
-    if protocol == "classic":
-        classic = ClassicSettings(group_id=group_id, **settings)
-        return classic, ClassicMember(classic)
-    if protocol == "streams":
-        member = StreamsMember(settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams")))
-        return member.settings, member
-    chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
-    return chosen, ConsumerMember(chosen)
-
-
-def _without(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key != name}

@@ -179,7 +179,7 @@ class Unanswered:
 class TopicDescription(NamedTuple):
     """Metadata of one topic.
 
-    Racks: of each partition's replicas; () where the brokers have no rack.
+    racks: of each partition's replicas; () where the brokers have no rack.
     """
 
     name: str
@@ -323,7 +323,7 @@ class View:
 class Left:
     """The member is out of the group.
 
-    Is_confirmed: the coordinator knows, or there was nothing to tell it.
+    is_confirmed: the coordinator knows, or there was nothing to tell it.
     """
 
     is_confirmed: bool

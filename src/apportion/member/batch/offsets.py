@@ -113,7 +113,7 @@ class OffsetAndMetadata(NamedTuple):
 class FetchedOffsets(NamedTuple):
     """The committed offsets in an OffsetFetch response.
 
-    Codes: the errors, of partitions that have one.
+    codes: the errors, of partitions that have one.
     """
 
     committed: dict[TopicIdPartition, OffsetAndMetadata]

@@ -88,19 +88,16 @@ class GenerationState:
 
     @property
     def may_sync(self) -> bool:
-        """Whether SyncGroup can be sent: the assignments are decided, and no response has arrived
-        yet.
-        """
+        """Whether SyncGroup can be sent: the assignments are decided and none was received."""
         generation = self.generation
         return not generation.is_settled and generation.assignments is not None and generation.assigned is None
 
     @property
     def awaits_topic_metadata(self) -> bool:
-        """Whether this leader was told to skip the assignment (KIP-814) and has no topic metadata
-        yet.
+        """Whether this leader skips the assignment (KIP-814) and has no topic metadata yet.
 
-        Such a leader accepts its assignment only once it has seen its topics: it compares later
-        metadata with these, so that no change in between is missed.
+        It accepts its own assignment only then, to compare later metadata with: no change is
+        missed.
         """
         generation = self.generation
         return generation.group_subscription is not None and generation.assignments is not None and generation.topic_shapes is None
@@ -117,10 +114,7 @@ class GenerationState:
 
     @property
     def metadata_delay_ms(self) -> int:
-        """How long to wait before the next metadata request.
-
-        0 while the generation cannot go on without it.
-        """
+        """How long the next metadata request waits; 0 while the generation depends on it."""
         settings = self._settings
         if self.state is MembershipState.SYNCING:
             return 0
@@ -141,15 +135,11 @@ class GenerationState:
 
     @property
     def is_missing_topics(self) -> bool:
-        """Whether an assigned topic or partition is missing in the metadata: deleted, or not known
-        there yet.
-        """
+        """Whether an assigned topic or partition is missing in the topic metadata."""
         return self._metadata.is_missing_any(self._assigned.partitions)
 
     def watched_topics(self) -> tuple[str, ...]:
-        """Return the topics whose metadata is needed: a follower's assigned topics, or all of a
-        leader's group.
-        """
+        """Return the topics to watch: a follower's assigned ones, or all of a leader's group."""
         given = self.generation.assigned
         if given is not None and not self.awaits_topic_metadata:
             return tuple(parts.topic for parts in given.partitions)
@@ -173,7 +163,7 @@ class GenerationState:
         return say(self._settings, member_id, self.generation)
 
     def _build_join(self, member_id: str) -> JoinGroupRequest:
-        """Return a JoinGroup request, and remember the subscription and ownership that it claims."""
+        """Return a JoinGroup request, and remember what it claims."""
         owned = self._metadata.to_topic_parts(self.ownership.claim())
         self._topic_ids = self._metadata.topic_ids()
         self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = self.topics, self.rejoin_reason, None, None
@@ -266,17 +256,12 @@ class GenerationState:
         )
 
     def apply_query_answer(self, answer: Any) -> list[Offer]:
-        """Resume the assignor with the answer to its query.
-
-        Raises Refused as `assign_partitions` does.
-        """
+        """Resume the assignor with an answer. Raises Refused as `assign_partitions` does."""
         self._resume_assignment(lambda inquiry, shapes: inquiry.resume(answer, shapes))
         return []
 
     def apply_query_failure(self, why: str, code: Code) -> list[Offer]:
-        """Tell the assignor that its query has no answer: not now, or never if `code` is not
-        retriable.
-        """
+        """Fail the assignor's query: for now, or for good if `code` is not retriable."""
         never = code is not Code.NONE and not code.retriable
         error = Refused(code, why) if never else Unanswerable(why)
         self._resume_assignment(lambda inquiry, shapes: inquiry.fail(error, shapes))
@@ -360,9 +345,6 @@ class GenerationState:
         return offers
 
     def _has_missing_partitions(self) -> bool:
-        """Return whether assigned partitions no longer exist: they were deleted while no leader
-        looked.
-        """
         shapes = self._metadata.topic_shapes(self.generation.topics)
         known = ((shapes[topic].partitions, numbers) for topic, numbers in self._assigned.partitions if topic in shapes)
         return any(number >= count for count, numbers in known for number in numbers)
@@ -373,9 +355,7 @@ class GenerationState:
     # the owner
 
     def rejoin_if_outdated(self) -> None:
-        """Rejoin if the last JoinGroup named another subscription, or claimed partitions that are
-        free by now.
-        """
+        """Rejoin if the last JoinGroup had another subscription or claims what is free by now."""
         if not self.generation.is_settled:
             return
         if self._joined_topics != self.topics:
@@ -395,7 +375,7 @@ class GenerationState:
 
     @property
     def may_rejoin(self) -> bool:
-        """Whether the owner has let go of everything that it may not keep while the member rejoins."""
+        """Whether the owner has let go of everything that it may not keep while rejoining."""
         held = self.ownership
         if self.farewell is not None:
             return False
