@@ -23,7 +23,6 @@ from apportion.sim.actors.requests import (
     DEAD,
     AwaitMember,
     NoAnswer,
-    Sleep,
     commit,
     committed_with_metadata,
     describe_classic_group,
@@ -32,6 +31,7 @@ from apportion.sim.actors.requests import (
     list_offsets,
 )
 from apportion.sim.actors.sink import Sink
+from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario

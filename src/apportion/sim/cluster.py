@@ -47,7 +47,7 @@ class SimulatedCluster:
                     self.simulation, f"reader{index - scenario.workers}", self.broker, topics, is_static, self.checker, protocols
                 )
             )
-        self.checker.applications[self.applications[-1].name] = self.applications[-1]
+        self.checker.owners[self.applications[-1].name] = self.applications[-1]
 
     def start(self) -> None:
         """The broker starts, topics are made, and the applications begin one after the other."""
@@ -69,7 +69,7 @@ class SimulatedCluster:
         stray = Stray(self.simulation, name, self.broker, tuple(self.names), False, self.checker, worker.protocols)
         stray.attach_sink(Sink(), {})
         self.strays.append(stray)
-        self.checker.applications[name] = stray
+        self.checker.owners[name] = stray
         stray.start()
 
     def application(self, number: int) -> Application:
