@@ -1,6 +1,6 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test check docs test-compat long bench sim mutants lock clean fresh
+.PHONY: help demo quick test check docs changelog test-compat long bench sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -41,6 +41,9 @@ docs: $(READY) ## the site, into docs-out; every warning is a failure
 
 test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
 	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
+
+changelog: $(READY) ## print the draft of the next release's changelog
+	@$(PY) -m towncrier build --draft --version "$(or $(VERSION),the next release)"
 
 long: $(READY) ## searches that take hours, from a fresh seed; says how to repeat a failure (ARGS="--sample", "--only kills")
 	@$(JAVA) $(PY) tools/long.py $(ARGS)

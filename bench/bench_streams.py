@@ -27,7 +27,7 @@ from tests.kafka.streams_assignors.task_oracle import TaskOracle
 PROCESSES, SUBTOPOLOGIES, PARTITIONS = 200, 10, 1_000
 TOPICS = tuple(f"t{number}" for number in range(SUBTOPOLOGIES))
 END, LAG = 1_000_000, 500
-POLICY = AssignmentConfigs(standbys=1)
+POLICY = AssignmentConfigs(num_standby_replicas=1)
 TARGET_MS = 150
 
 
@@ -93,7 +93,7 @@ def led(assignor: StreamsAssignor, cluster: Cluster, said: dict[str, Subscriptio
             if isinstance(question, CreateInternalTopics):
                 answer = {topic.name: topic.partitions for topic in question.topics}
             else:
-                answer = dict.fromkeys(question.places, END)
+                answer = dict.fromkeys(question.partitions, END)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 

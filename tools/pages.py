@@ -3,10 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from tools import diagrams
+from tools.rooms_page import rooms_page
 from tools.settings_page import settings_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
+    "docs/diagrams/classic-group-states.svg": diagrams.group_states,
+    "docs/diagrams/classic-member-states.svg": diagrams.classic_states,
+    "docs/diagrams/consumer-member-states.svg": diagrams.consumer_states,
+    "docs/diagrams/heartbeat.svg": diagrams.heartbeat,
+    "docs/diagrams/micro-batch.svg": diagrams.micro_batch,
+    "docs/diagrams/rooms.svg": diagrams.rooms,
+    "docs/rooms.md": rooms_page,
     "docs/settings.md": settings_page,
 }
 

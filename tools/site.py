@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page
 from tools import reference
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages at the root of the repository that are pages of the site. README.md is not: docs/index.md stands in its place."""
 
 CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`(?!\])|\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)", re.DOTALL)

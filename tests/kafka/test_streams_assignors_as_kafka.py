@@ -38,7 +38,7 @@ def histories(*, alike, tags=()):
     for seed in range(HISTORIES):
         random = Random(seed)
         company = any_company(random, tags=tags, alike=alike)
-        policy = AssignmentConfigs(random.randint(0, 2), max_warmup_replicas=random.randint(1, 3), tags=tags)
+        policy = AssignmentConfigs(random.randint(0, 2), max_warmup_replicas=random.randint(1, 3), rack_aware_tags=tags)
         for _ in range(STEPS):
             yield random, company, policy
             changed(company, random)

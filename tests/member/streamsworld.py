@@ -73,7 +73,7 @@ class StreamsWorld(GroupWorld):
             return MetadataFetched(what.request_id, self.seen([topic.name for topic in question.topics]))
         if self.ends is None:
             return Unanswered(what.request_id, "no broker")
-        return QueryAnswered(what.request_id, {place: self.ends.get(place, 0) for place in question.places})
+        return QueryAnswered(what.request_id, {place: self.ends.get(place, 0) for place in question.partitions})
 
     def wanted(self):
         return [topic for topic in self.topics() if topic.name in self.topology.source_topics]

@@ -28,7 +28,7 @@ def checks_nothing(members, given):
 
 def never_steps_up(sent, heard, latest, leads_unfinished):
     return takes_up[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
-        used=min(sent, heard.used), rejoins=None
+        used=min(sent, heard.used), rejoin_reason=None
     )
 
 
@@ -52,7 +52,7 @@ def gives_what_another_thread_holds(self, task):
 
 
 def moves_on_to_the_next_thread(consumers, work):
-    roles = assign_tasks_to_threads(consumers, work._replace(had={}))
+    roles = assign_tasks_to_threads(consumers, work._replace(previous={}))
     return dict(zip(consumers, (roles[each] for each in (*consumers[1:], consumers[0])), strict=True))
 
 

@@ -16,14 +16,14 @@ SEEDS = range(15)
 @pytest.fixture
 def cleaned(monkeypatch):
     """The brokers of these worlds close a segment every few records; gives every log once for each of its cleanings."""
-    settings_of, put, logs = broker.broker_settings, Log.replace, []
+    settings_of, put, logs = broker.broker_settings, Log.replace_segments, []
 
     def replaced(log, old, new):
         put(log, old, new)
         logs.append(log)
 
     monkeypatch.setattr(broker, "broker_settings", lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500))
-    monkeypatch.setattr(Log, "replace", replaced)
+    monkeypatch.setattr(Log, "replace_segments", replaced)
     return logs
 
 

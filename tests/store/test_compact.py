@@ -189,7 +189,7 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(story, since_ms, 
         log = Log.open(found, HERE, LAYOUT)
         assert (log.start_offset, log.next_offset, state(told(log))) == (0, end, wanted)
     found.sync(log.unsynced_paths())
-    log.sweep()
+    log.delete_leftovers()
     for _ in range(6):
         add(log, [(b"new", bytes(150))], 99)
     found.sync(log.unsynced_paths())

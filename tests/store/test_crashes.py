@@ -54,7 +54,7 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(layout
             durable = len(appended)
         elif what == "cut back":
             del appended[durable + (len(appended) - durable) * number // 100 :]
-            log = log.cut_back(len(appended), 0)
+            log = log.truncated(len(appended), 0)
             assert (log.start_offset, log.next_offset, content(log)) == (0, len(appended), appended)
         else:
             for paths, tear_bytes in number:  # the power goes again and again while the start syncs what it found
@@ -83,7 +83,7 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout):
         kept = [first, second] if tear_bytes >= len(second.rstrip(b"\0")) and layout.growth_bytes else [first]
         kept = [first, second] if tear_bytes == len(second) else kept
         assert content(log) == kept
-        assert log.cut_bytes == (0 if len(kept) == 2 else len(second[:tear_bytes].rstrip(b"\0")))
+        assert log.truncated_bytes == (0 if len(kept) == 2 else len(second[:tear_bytes].rstrip(b"\0")))
         third = append(log, b"three")
         assert content(log) == [*kept, third]
 
@@ -116,7 +116,7 @@ def test_segments_behind_a_torn_one_are_thrown_away():
     disk.sync([path for path in log.unsynced_paths() if "00000.log" not in path])
     log = Log.open(disk.crash(len(second) - 1), "t-0", LAYOUTS[0])
     assert content(log) == [first]
-    assert log.cut_bytes == 4 * len(second) - 3  # each file but for its last zero byte, or the byte that was torn off
+    assert log.truncated_bytes == 4 * len(second) - 3  # each file but for its last zero byte, or the byte that was torn off
     again = append(log, b"3")
     assert content(log) == [first, again]
 
@@ -141,7 +141,7 @@ def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset):
         disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
     assert any(name.endswith(".sealed") for name in disk.list_dir("t-0"))
-    log = log.cut_back(next_offset, 0)
+    log = log.truncated(next_offset, 0)
     assert content(log) == appended[:next_offset]
     kept = [*appended[:next_offset], append(log, b"y"), append(log, b"z" * 300)]
     disk.sync(log.unsynced_paths())
@@ -181,12 +181,12 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
             end = durable[1] + (log.next_offset - durable[1]) * number // 100
             lost |= set(appended[end:])
             del appended[end:]
-            log = log.cut_back(end, durable[0])
+            log = log.truncated(end, durable[0])
             asked = durable[0], end
         elif what == "sync":
             bounds = log.start_offset, log.next_offset
             disk.sync(log.unsynced_paths())
-            log.forget_before(bounds[0])
+            log.delete_before(bounds[0])
             durable = most = bounds
             lost.clear()
         else:

@@ -138,17 +138,17 @@ def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path):
     disk.sync(path for log in logs for path in log.unsynced_paths())
     found = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
     assert [[bytes(batch) for batch in log.batches(0)] for log in found] == batches
-    assert [log.cut_bytes for log in found] == [0] * 6
+    assert [log.truncated_bytes for log in found] == [0] * 6
     disk.close()
 
 
 def test_a_directory_has_one_user_at_a_time(tmp_path):
     one, other = RealDisk(tmp_path), RealDisk(tmp_path)
-    one.claim()
+    one.lock()
     with pytest.raises(DiskError, match=f"^cannot use the directory {tmp_path}: another broker is using it$"):
-        other.claim()
+        other.lock()
     one.close()
-    other.claim()
+    other.lock()
     other.close()
 
 

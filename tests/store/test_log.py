@@ -113,7 +113,7 @@ def test_a_log_that_is_opened_again_is_the_log_that_was_closed(kind, layout, wan
         for time in (50, 60):
             opened = Log.open(disk, "t-0", layout)
             assert (opened.start_offset, opened.next_offset) == (0, records[-1][-1].offset + 1)
-            assert (opened.size_bytes, opened.cut_bytes) == (sum(map(len, batches)), 0)
+            assert (opened.size_bytes, opened.truncated_bytes) == (sum(map(len, batches)), 0)
             assert [bytes(batch) for batch in opened.batches(0)] == batches
             batch, inside = append(opened, Wish((time,), 9))
             assert opened.offset_at_time(time - 5, 1 << 40) == (inside[0].offset, time)
@@ -241,7 +241,7 @@ def test_a_sealed_segment_is_believed_and_not_read_at_a_start():
     batches = sealed_log(disk)
     disk.append(f"{FIRST}.log", 100, b"bit rot")
     log = Log.open(disk, "t-0", SMALL)
-    assert (log.next_offset, log.cut_bytes, log.unsynced_paths()) == (3, 0, ("t-0/00000000000000000002.log", "t-0", "."))
+    assert (log.next_offset, log.truncated_bytes, log.unsynced_paths()) == (3, 0, ("t-0/00000000000000000002.log", "t-0", "."))
     assert bytes(log.read(1, 10, 3)) == batches[1]
 
 
@@ -318,7 +318,7 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
     assert segment_starts(disk, "t-0") == [0, 2]
     log.raise_start_offset(2)
     disk.sync(log.unsynced_paths())
-    log.forget_before(2)
+    log.delete_before(2)
     assert (segment_starts(disk, "t-0"), log.start_offset, log.next_offset, log.size_bytes) == ([2], 2, 2, 0)
     assert bytes(log.read(2, 100, 2)) == b""
     for life in (log, Log.open(disk.crash(), "t-0", SMALL)):

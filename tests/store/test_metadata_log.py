@@ -31,11 +31,11 @@ def act(catalog, number, wish):
         if catalog.cluster_id is None:
             catalog.name_cluster(name)
     elif catalog.topics.named(name) is None:
-        catalog.create(Topic(name, topic_id(number), count), {"segment.bytes": str(count)} if count % 2 else None)
+        catalog.create_topic(Topic(name, topic_id(number), count), {"segment.bytes": str(count)} if count % 2 else None)
     elif what == "delete":
-        catalog.delete(name)
+        catalog.delete_topic(name)
     else:
-        catalog.grow(name, catalog.topics.named(name).partitions + count)
+        catalog.add_partitions(name, catalog.topics.named(name).partitions + count)
 
 
 wishes = st.tuples(st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9))
@@ -60,10 +60,10 @@ def test_a_catalog_keeps_what_it_was_told(tmp_path):
     assert (catalog.topics, catalog.cluster_id, catalog.unsynced_paths()) == (Topics(), None, ())
     catalog.name_cluster("cluster-1")
     assert catalog.unsynced_paths() == (PATH, ".")
-    catalog.create(Topic("flights", topic_id(1), 12), {"segment.bytes": "1000"})
-    catalog.create(Topic("gone", topic_id(2), 1))
-    catalog.delete("gone")
-    catalog.grow("flights", 13)
+    catalog.create_topic(Topic("flights", topic_id(1), 12), {"segment.bytes": "1000"})
+    catalog.create_topic(Topic("gone", topic_id(2), 1))
+    catalog.delete_topic("gone")
+    catalog.add_partitions("flights", 13)
     assert (catalog.claim_producer_ids(1000), catalog.claim_producer_ids(1)) == (range(1000), range(1000, 1001))
     assert (catalog.unsynced_paths(), catalog.unsynced_paths()) == ((PATH,), ())
     disk.close()
@@ -78,17 +78,17 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on():
     while not whole:
         disk = MemoryDisk()
         catalog = MetadataLog.open(disk)
-        catalog.create(Topic("a.b_c", topic_id(1), 1))
+        catalog.create_topic(Topic("a.b_c", topic_id(1), 1))
         disk.sync(catalog.unsynced_paths())
         before = state(catalog)
         size = disk.size(PATH)
-        catalog.create(Topic("naïve", topic_id(2), 1), {"k": "v"})
+        catalog.create_topic(Topic("naïve", topic_id(2), 1), {"k": "v"})
         whole = tear_bytes == disk.size(PATH) - size
         after = state(catalog)
         disk = disk.crash(tear_bytes)
         found = MetadataLog.open(disk)
         assert state(found) == (after if whole else before)
-        found.create(Topic("flights", topic_id(3), 3))
+        found.create_topic(Topic("flights", topic_id(3), 3))
         assert state(MetadataLog.open(disk)) == state(found)
         tear_bytes += 1
     assert tear_bytes > 60
@@ -98,7 +98,7 @@ def three_topics():
     disk = MemoryDisk()
     catalog = MetadataLog.open(disk)
     for number, name in enumerate(NAMES[:3]):
-        catalog.create(Topic(name, topic_id(number), 1))
+        catalog.create_topic(Topic(name, topic_id(number), 1))
     return disk
 
 
@@ -120,11 +120,11 @@ def test_a_change_of_a_later_version_stops_the_start_with_file_and_line():
 def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice():
     disk = MemoryDisk()
     catalog = MetadataLog.open(disk)
-    catalog.create(Topic("flights", topic_id(1), 1))
+    catalog.create_topic(Topic("flights", topic_id(1), 1))
     before, size = catalog.topics, disk.size(PATH)
-    catalog.grow("flights", 2)
+    catalog.add_partitions("flights", 2)
     version = catalog.topics.version
-    catalog = catalog.cut_back(size)
+    catalog = catalog.truncated(size)
     assert (catalog.topics, catalog.topics.version > version) == (before, True)
     assert MetadataLog.open(disk).topics == before
 
@@ -132,9 +132,9 @@ def test_a_catalog_that_is_cut_back_is_as_it_was_then_and_no_version_comes_twice
 def test_a_full_disk_leaves_the_catalog_as_it_was():
     disk = MemoryDisk()
     catalog = MetadataLog.open(disk)
-    catalog.create(Topic("flights", topic_id(1), 1))
+    catalog.create_topic(Topic("flights", topic_id(1), 1))
     before = state(catalog)
     disk.free_bytes = 20
     with pytest.raises(DiskError, match=r"^cannot append \d+ bytes to catalog\.log: no space left$"):
-        catalog.create(Topic("naïve", topic_id(2), 1))
+        catalog.create_topic(Topic("naïve", topic_id(2), 1))
     assert state(catalog) == before == state(MetadataLog.open(disk))

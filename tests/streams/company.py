@@ -44,7 +44,7 @@ class Company:
         self.runs = {(names[process], task): True for task, process in enumerate(shares.active.tolist())}
         following = [(names[process], task) for process, task in (*shares.standby.tolist(), *shares.warmup.tolist())]
         kept = {} if forgets else {key: ALL // 10 + each for key, each in self.lag.items()}
-        self.lag = kept | {key: min(lag, int(self.tasks.end[key[1]])) for key in following} | dict.fromkeys(self.runs, 0)
+        self.lag = kept | {key: min(lag, int(self.tasks.end_offset_sum[key[1]])) for key in following} | dict.fromkeys(self.runs, 0)
 
     def leaves(self, name: str) -> None:
         """The process is gone with all that it has."""

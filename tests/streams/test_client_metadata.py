@@ -26,7 +26,7 @@ def info(process, sums=None, **rest):
 
 
 def rows(crew):
-    return list(zip(crew.process.tolist(), crew.task.tolist(), crew.lag.tolist(), crew.active.tolist(), strict=True))
+    return list(zip(crew.process.tolist(), crew.task.tolist(), crew.lag.tolist(), crew.is_running.tolist(), strict=True))
 
 
 def prior(crew):
@@ -55,7 +55,7 @@ def test_what_a_process_lacks_of_a_task_follows_from_its_offsets():
     }
     crew = build_client_states(group_by_process(said), said, NUMBERS, END)
     assert rows(crew) == [(0, 2, 0, True), (0, 3, 5, False), (1, 2, 100, False), (1, 3, 50, False)]
-    assert crew.consumers.tolist() == [1, 1]
+    assert crew.consumer_counts.tolist() == [1, 1]
 
 
 def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
@@ -64,12 +64,12 @@ def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts():
 
 
 def test_who_owns_a_task_without_state_runs_it():
-    said = {"a": ConsumerMetadata(info(A), owned=(TopicPartition("x", 0), TopicPartition("z", 0)))}
+    said = {"a": ConsumerMetadata(info(A), owned_partitions=(TopicPartition("x", 0), TopicPartition("z", 0)))}
     assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 0, 0, True)]
 
 
 def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
-    said = {"a": ConsumerMetadata(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1), TopicPartition("y", 0)))}
+    said = {"a": ConsumerMetadata(info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1), TopicPartition("y", 0)))}
     crew = build_client_states(group_by_process(said), said, NUMBERS, END)
     assert rows(crew) == [(0, 2, 100, False), (0, 3, 47, False)]
     assert prior(crew) == [(0, 2), (0, 3)]
@@ -77,7 +77,7 @@ def test_who_owns_a_task_and_still_restores_it_has_what_it_says():
 
 def test_what_one_thread_restores_its_process_has_to_run():
     said = {
-        "a1": ConsumerMetadata(info(A, {TaskId(1, 1): 3}), owned=(TopicPartition("y", 1),)),
+        "a1": ConsumerMetadata(info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1),)),
         "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 9, TaskId(1, 1): 5})),
     }
     crew = build_client_states(group_by_process(said), said, NUMBERS, END)
@@ -86,12 +86,12 @@ def test_what_one_thread_restores_its_process_has_to_run():
 
 
 def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it():
-    said = {"a": ConsumerMetadata(SubscriptionInfo(6, 6, A), owned=(TopicPartition("y", 1),))}
+    said = {"a": ConsumerMetadata(SubscriptionInfo(6, 6, A), owned_partitions=(TopicPartition("y", 1),))}
     assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 3, 0, True)]
 
 
 def test_who_speaks_a_version_from_the_future_runs_what_it_owns():
-    said = {"a": ConsumerMetadata(FutureInfo(12, 12), owned=(TopicPartition("y", 1),))}
+    said = {"a": ConsumerMetadata(FutureInfo(12, 12), owned_partitions=(TopicPartition("y", 1),))}
     assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [(0, 3, 0, True)]
 
 

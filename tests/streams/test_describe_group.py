@@ -61,7 +61,7 @@ def test_consumers_of_a_process_are_shown_as_one():
     )
     portrait = describe_group(members)
     (process,) = portrait.processes
-    assert [each.shown.client_id for each in process.consumers] == ["a", "b"]
+    assert [each.description.client_id for each in process.consumers] == ["a", "b"]
     assert process == DescribedProcess(
         ONE,
         process.consumers,
@@ -71,7 +71,7 @@ def test_consumers_of_a_process_are_shown_as_one():
         "here:1",
         {"zone": "a"},
     )
-    assert (process.name, process.spoken) == ("00000000-0000-0000-0000-000000000001", MetadataVersions(11, 11))
+    assert (process.name, process.versions) == ("00000000-0000-0000-0000-000000000001", MetadataVersions(11, 11))
     assert process.label == "00000000-0000-0000-0000-000000000001 (here:1)"
     assert portrait == GroupDescription((process,), StandbyKind.STANDBY)
     assert portrait.partitions == t(0, 1, 2)
@@ -95,13 +95,13 @@ def test_of_versions_1_and_2_nothing_supported_is_known():
     portrait = describe_group(
         [shown("a", said(1), told((0,), 1, active=tasks((0, 0)))), shown("b", said(2, process_id=ONE), told((), 2))]
     )
-    assert [process.spoken for process in portrait.processes] == [MetadataVersions(1), MetadataVersions(2)]
+    assert [process.versions for process in portrait.processes] == [MetadataVersions(1), MetadataVersions(2)]
     assert portrait.standby_kind is StandbyKind.EITHER
 
 
 def test_the_consumer_that_understands_least_speaks_for_its_process():
     members = [shown("a", said(8, 11), told()), shown("b", said(8, 8), told())]
-    assert [process.spoken for process in describe_group(members).processes] == [MetadataVersions(8, 8)]
+    assert [process.versions for process in describe_group(members).processes] == [MetadataVersions(8, 8)]
 
 
 def test_of_a_member_from_the_future_the_versions_are_read():
@@ -109,8 +109,8 @@ def test_of_a_member_from_the_future_the_versions_are_read():
         [shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))), shown("b", said(process_id=ONE), told())]
     )
     known, future = portrait.processes
-    assert (known.id, future.id, future.name, future.label) == (ONE, None, "a-id", "a-id (a.host)")
-    assert (future.spoken, future.active, future.consumers[0].decode_errors) == (MetadataVersions(12, 13), {}, ())
+    assert (known.process_id, future.process_id, future.name, future.label) == (ONE, None, "a-id", "a-id (a.host)")
+    assert (future.versions, future.active, future.consumers[0].decode_errors) == (MetadataVersions(12, 13), {}, ())
     assert portrait.standby_kind is StandbyKind.EITHER
 
 
@@ -130,7 +130,7 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(subscription, assi
     broken = shown("a", subscription, assignment)
     whole = shown("b", said(process_id=TWO), told((3,), active=tasks((0, 3))))
     portrait = describe_group([broken, whole])
-    found = {each.shown.client_id: each for each in portrait.consumers}
+    found = {each.description.client_id: each for each in portrait.consumers}
     assert found["b"].active == {TaskId(0, 3): t(3)}
     assert (len(found["a"].decode_errors) == 2) if unread is None else found["a"].decode_errors == unread
 
@@ -138,7 +138,7 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(subscription, assi
 @given(st.binary(max_size=80), st.binary(max_size=80))
 def test_no_bytes_break_a_portrait(subscription, assignment):
     (process,) = describe_group([shown("a", subscription, assignment)]).processes
-    assert [each.shown.client_id for each in process.consumers] == ["a"]
+    assert [each.description.client_id for each in process.consumers] == ["a"]
 
 
 @given(st.integers(1, 11).flatmap(lambda version: st.tuples(subscriptions(version), assignments(version))))
@@ -147,7 +147,7 @@ def test_whatever_can_be_said_is_shown(pair):
     said = encode(words.ConsumerProtocolSubscription(user_data=encode_subscription(subscription)))
     told = encode(words.ConsumerProtocolAssignment(user_data=encode_assignment(assignment)))
     (process,) = describe_group([shown("a", said, told)]).processes
-    assert (process.id, process.spoken.used) == (subscription.process_id, subscription.used)
+    assert (process.process_id, process.versions.used) == (subscription.process_id, subscription.used)
     assert dict(process.standby) == dict(assignment.standby)
     assert list(process.active) == sorted(dict.fromkeys(assignment.active), key=lambda task: (task.topology or "", *task[:2]))
 
@@ -197,9 +197,9 @@ def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read():
 
 def test_while_the_broker_tells_nothing_members_are_there_by_name():
     portrait = describe_without_metadata([shown("b", b"", told()), shown("a", b"", b"", "seat")])
-    assert [(each.id, each.name, each.spoken, each.active) for each in portrait.processes] == [
+    assert [(each.process_id, each.name, each.versions, each.active) for each in portrait.processes] == [
         (None, "a-id", None, {}),
         (None, "b-id", None, {}),
     ]
     assert [each.decode_errors for each in portrait.consumers] == [(), ()]
-    assert portrait.consumers[0].shown.instance_id == "seat"
+    assert portrait.consumers[0].description.instance_id == "seat"

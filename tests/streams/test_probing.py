@@ -24,14 +24,14 @@ def of(metadata, manners):
 def test_a_group_of_one_version_goes_on_with_it():
     said = {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)}
     assert decide_versions(said, of(11, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), unfinished=False
+        MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
     )
 
 
 def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_version():
     said = {"a": MetadataVersions(OLD, OLD), "b": MetadataVersions(NEW, NEW)}
     assert decide_versions(said, of(OLD, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(OLD, OLD), ("b",), (), MetadataVersions(OLD, OLD), unfinished=False
+        MetadataVersions(OLD, OLD), ("b",), (), MetadataVersions(OLD, OLD), upgrade_pending=False
     )
     assert next_subscription_version(NEW, MetadataVersions(OLD, OLD), of(NEW, VersionNegotiation.SHARES)) == NextVersion(
         OLD, "somebody understands no more than version 11"
@@ -41,7 +41,7 @@ def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_vers
 def test_as_in_kip_268_an_old_leader_answers_members_from_the_future_with_nothing_and_its_version():
     said = {"a": MetadataVersions(3, 3), "b": MetadataVersions(12, 12)}
     assert decide_versions(said, of(3, VersionNegotiation.PROBES)) == VersionDecision(
-        MetadataVersions(3, 3), ("b",), ("b",), MetadataVersions(3, 3), unfinished=False
+        MetadataVersions(3, 3), ("b",), ("b",), MetadataVersions(3, 3), upgrade_pending=False
     )
     assert next_subscription_version(12, MetadataVersions(3, 3), of(12, VersionNegotiation.PROBES)) == NextVersion(
         3, "the leader understands version 3, not 12"
@@ -51,37 +51,37 @@ def test_as_in_kip_268_an_old_leader_answers_members_from_the_future_with_nothin
 def test_a_new_leader_speaks_the_oldest_version_while_somebody_does():
     said = {"a": MetadataVersions(OLD, OLD), "b": MetadataVersions(OLD, NEW), "c": MetadataVersions(NEW, NEW)}
     assert decide_versions(said, of(NEW, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(OLD, OLD), (), (), MetadataVersions(OLD, OLD), unfinished=False
+        MetadataVersions(OLD, OLD), (), (), MetadataVersions(OLD, OLD), upgrade_pending=False
     )
     assert decide_versions(said, of(NEW, VersionNegotiation.PROBES)) == VersionDecision(
-        MetadataVersions(OLD, NEW), (), (), MetadataVersions(NEW, NEW), unfinished=False
+        MetadataVersions(OLD, NEW), (), (), MetadataVersions(NEW, NEW), upgrade_pending=False
     )
 
 
 def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4():
     said = {"a": MetadataVersions(OLD, NEW), "b": MetadataVersions(NEW, NEW)}
     ruling = decide_versions(said, of(NEW, VersionNegotiation.SHARES))
-    assert ruling == VersionDecision(MetadataVersions(OLD, NEW), (), (), MetadataVersions(OLD, NEW), unfinished=True)
-    assert next_subscription_version(OLD, ruling.spoken, of(NEW, VersionNegotiation.SHARES)) == NextVersion(
+    assert ruling == VersionDecision(MetadataVersions(OLD, NEW), (), (), MetadataVersions(OLD, NEW), upgrade_pending=True)
+    assert next_subscription_version(OLD, ruling.versions, of(NEW, VersionNegotiation.SHARES)) == NextVersion(
         NEW, "all understand version 12 now"
     )
-    assert next_subscription_version(NEW, ruling.spoken, of(NEW, VersionNegotiation.SHARES)) == NextVersion(
+    assert next_subscription_version(NEW, ruling.versions, of(NEW, VersionNegotiation.SHARES)) == NextVersion(
         NEW, "somebody speaks version 11 yet"
     )
 
 
 def test_a_group_of_which_nobody_can_be_read_is_over():
     assert decide_versions({}, of(11, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), unfinished=False
+        MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
     )
 
 
 def test_when_the_leader_was_bounced_last_it_alone_triggers_the_last_rebalance_as_in_kip_268():
     said = {"a": MetadataVersions(3, 12), "b": MetadataVersions(3, 12), "leader": MetadataVersions(12, 12)}
     ruling = decide_versions(said, of(12, VersionNegotiation.PROBES))
-    assert ruling == VersionDecision(MetadataVersions(3, 12), (), (), MetadataVersions(12, 12), unfinished=True)
-    assert next_subscription_version(3, ruling.spoken, of(12, VersionNegotiation.PROBES)) == NextVersion(12)
-    assert next_subscription_version(12, ruling.spoken, of(12, VersionNegotiation.PROBES), leads_unfinished=True) == NextVersion(
+    assert ruling == VersionDecision(MetadataVersions(3, 12), (), (), MetadataVersions(12, 12), upgrade_pending=True)
+    assert next_subscription_version(3, ruling.versions, of(12, VersionNegotiation.PROBES)) == NextVersion(12)
+    assert next_subscription_version(12, ruling.versions, of(12, VersionNegotiation.PROBES), leads_unfinished=True) == NextVersion(
         12, "all understand version 12 now"
     )
 
@@ -89,7 +89,7 @@ def test_when_the_leader_was_bounced_last_it_alone_triggers_the_last_rebalance_a
 def test_versions_1_and_2_are_not_probed():
     said = {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)}
     assert decide_versions(said, of(11, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(2), (), (), MetadataVersions(2), unfinished=False
+        MetadataVersions(2), (), (), MetadataVersions(2), upgrade_pending=False
     )
     assert next_subscription_version(11, MetadataVersions(2), of(11, VersionNegotiation.SHARES)) == NextVersion(11)
     assert next_subscription_version(1, MetadataVersions(1), of(2, VersionNegotiation.FAILS)) == NextVersion(1)
@@ -157,14 +157,14 @@ def test_any_group_that_can_probe_comes_to_the_newest_version_that_all_understan
         )
         rejoins = False
         for name in speaks:
-            heard = ruling.future_versions if name in ruling.future_members else ruling.spoken
+            heard = ruling.future_versions if name in ruling.future_members else ruling.versions
             step = next_subscription_version(
-                speaks[name], heard, of(understood[name], manners), leads_unfinished=name == who and ruling.unfinished
+                speaks[name], heard, of(understood[name], manners), leads_unfinished=name == who and ruling.upgrade_pending
             )
-            speaks[name], rejoins = step.used, rejoins or step.rejoins is not None
+            speaks[name], rejoins = step.used, rejoins or step.rejoin_reason is not None
         if not rejoins:
             break
     assert not rejoins
-    assert ruling.spoken.used == min(understood.values())
+    assert ruling.versions.used == min(understood.values())
     if manners is VersionNegotiation.SHARES:
         assert set(speaks.values()) == {min(understood.values())}

@@ -41,16 +41,16 @@ def played(company: Company, policy: AssignmentConfigs, random: Random, name: st
 @given(RANDOMS, POLICIES, st.booleans())
 def test_every_task_runs_once_and_nobody_has_two_roles_in_one(name, random, policy, tagged):
     company = any_company(random, tags=("zone", "rack") if tagged else ())
-    policy = policy._replace(tags=("zone", "rack") if tagged else ())
+    policy = policy._replace(rack_aware_tags=("zone", "rack") if tagged else ())
     shares = played(company, policy, random, name)
     processes = len(company.names)
-    assert len(shares.active) == len(company.tasks.end)
+    assert len(shares.active) == len(company.tasks.end_offset_sum)
     assert shares.active.min() >= 0
     assert shares.active.max() < processes
     assert len(set(roles(shares))) == len(roles(shares))
     assert len(shares.warmup) <= (policy.max_warmup_replicas if name == "highavailability" else 0)
     count = np.bincount(shares.standby[:, 1], minlength=len(shares.active))
-    assert count.tolist() == np.where(company.tasks.stateful, min(policy.standbys, processes - 1), 0).tolist()
+    assert count.tolist() == np.where(company.tasks.stateful, min(policy.num_standby_replicas, processes - 1), 0).tolist()
     assert not shares.needs_probing_rebalance or name != "sticky"
     assert shares.standby.tolist() == sorted(shares.standby.tolist())
     assert shares.warmup.tolist() == sorted(shares.warmup.tolist())
@@ -75,14 +75,14 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(name, random, 
 @example(Random(244393), AssignmentConfigs(3, max_warmup_replicas=1), False, False)
 def test_it_comes_to_rest_and_then_never_changes_again(random, policy, tagged, forgets):
     company = any_company(random, tags=("zone",) if tagged else ())
-    policy = policy._replace(tags=("zone",) if tagged else ())
+    policy = policy._replace(rack_aware_tags=("zone",) if tagged else ())
     shares = played(company, policy, random)
     rounds = 0
     while shares.needs_probing_rebalance:
         company.adopts(shares, forgets=forgets)
         shares = high_availability(company.tasks, company.crew(), policy)
         rounds += 1
-        assert rounds <= len(company.tasks.end) * (policy.standbys + 1) + 1
+        assert rounds <= len(company.tasks.end_offset_sum) * (policy.num_standby_replicas + 1) + 1
     assert not len(shares.warmup)
     for _ in range(2):
         company.adopts(shares, forgets=forgets)
@@ -132,12 +132,12 @@ def test_fallback_takes_nothing_from_who_runs_it(random, policy):
     crew = company.crew()
     shares = TASK_ASSIGNORS["fallback"](company.tasks, crew, policy)
     assert shares.needs_probing_rebalance
-    assert shares.active[crew.task[crew.active]].tolist() == crew.process[crew.active].tolist()
+    assert shares.active[crew.task[crew.is_running]].tolist() == crew.process[crew.is_running].tolist()
 
 
 def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
-    policy = AssignmentConfigs(standbys=0, max_warmup_replicas=1)
+    policy = AssignmentConfigs(num_standby_replicas=0, max_warmup_replicas=1)
     first = high_availability(company.tasks, company.crew(), policy)
     assert first.active.tolist() == [0, 1, 0, 1, 0, 1]
     company.adopts(first)
@@ -152,7 +152,7 @@ def test_one_that_joins_warms_up_within_the_limit_and_then_runs():
 
 def test_a_standby_that_is_caught_up_takes_over_at_once():
     company = Company(tasks_of((4, True)), {"a": 1, "b": 1})
-    policy = AssignmentConfigs(standbys=1)
+    policy = AssignmentConfigs(num_standby_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.leaves("a")
     shares = high_availability(company.tasks, company.crew(), policy)
@@ -169,7 +169,7 @@ def test_small_changelogs_move_without_a_warm_up():
 
 def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
     company = Company(tasks_of((2, True)), {"a": 1})
-    policy = AssignmentConfigs(standbys=1, max_warmup_replicas=1)
+    policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.consumers["b"] = 1
     shares = high_availability(company.tasks, company.crew(), policy)
@@ -186,7 +186,7 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by():
 
 def test_a_standby_that_moves_counts_among_the_warm_ups():
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
-    policy = AssignmentConfigs(standbys=1, max_warmup_replicas=1)
+    policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
     company.adopts(high_availability(company.tasks, company.crew(), policy))
     company.consumers["c"] = 1
     seen = 0
@@ -209,13 +209,13 @@ def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be():
     places = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
     tags = {name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in places.items()}
     company = Company(tasks_of((8, True)), dict.fromkeys(places, 1), tags)
-    policy = AssignmentConfigs(standbys=1, tags=("zone", "cluster"))
+    policy = AssignmentConfigs(num_standby_replicas=1, rack_aware_tags=("zone", "cluster"))
     shares = high_availability(company.tasks, company.crew(), policy)
     opposite = {0: 3, 3: 0, 1: 2, 2: 1}
     assert sorted((task, process) for process, task in shares.standby.tolist()) == [
         (task, opposite[owner]) for task, owner in enumerate(shares.active.tolist())
     ]
-    only_zone = high_availability(company.tasks, company.crew(), policy._replace(standbys=2))
+    only_zone = high_availability(company.tasks, company.crew(), policy._replace(num_standby_replicas=2))
     for task in range(8):
         have = [only_zone.active[task], *only_zone.standby[only_zone.standby[:, 1] == task, 0]]
         assert len({places["abcd"[process]] for process in have}) == 3
@@ -235,7 +235,7 @@ def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay():
 
 def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them():
     company = Company(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
-    policy = AssignmentConfigs(standbys=1)
+    policy = AssignmentConfigs(num_standby_replicas=1)
     first = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)
     company.adopts(first, lag=ALL - 1)
     company.leaves("c")

@@ -5,22 +5,22 @@ from apportion.streams.assignor.threads import ProcessTasks, ThreadTasks, assign
 
 
 def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load():
-    work = ProcessTasks(stateful=(0, 1, 2, 3), standby=(), stateless=(), had={"b": (3, 2, 1)})
+    work = ProcessTasks(stateful=(0, 1, 2, 3), standby=(), stateless=(), previous={"b": (3, 2, 1)})
     assert assign_tasks_to_threads(("a", "b"), work) == {"a": ThreadTasks((0, 1), ()), "b": ThreadTasks((2, 3), ())}
 
 
 def test_what_is_left_goes_back_to_who_had_it_if_that_keeps_the_loads_even():
-    work = ProcessTasks(stateful=(0, 1, 2), standby=(), stateless=(), had={"b": (1, 2)})
+    work = ProcessTasks(stateful=(0, 1, 2), standby=(), stateless=(), previous={"b": (1, 2)})
     assert assign_tasks_to_threads(("a", "b"), work) == {"a": ThreadTasks((0,), ()), "b": ThreadTasks((1, 2), ())}
 
 
 def test_standbys_count_and_come_after_active_tasks():
-    work = ProcessTasks(stateful=(0,), standby=(1, 2, 3), stateless=(), had={"b": (1, 2, 3)})
+    work = ProcessTasks(stateful=(0,), standby=(1, 2, 3), stateless=(), previous={"b": (1, 2, 3)})
     assert assign_tasks_to_threads(("a", "b"), work) == {"a": ThreadTasks((0,), (3,)), "b": ThreadTasks((), (1, 2))}
 
 
 def test_tasks_without_state_go_where_there_is_room_whoever_had_them():
-    work = ProcessTasks(stateful=(0, 1), standby=(), stateless=(5, 6), had={"a": (0, 1, 5, 6)})
+    work = ProcessTasks(stateful=(0, 1), standby=(), stateless=(5, 6), previous={"a": (0, 1, 5, 6)})
     assert assign_tasks_to_threads(("a", "b"), work) == {"a": ThreadTasks((0, 5), ()), "b": ThreadTasks((1, 6), ())}
 
 

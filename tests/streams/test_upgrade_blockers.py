@@ -91,7 +91,7 @@ def test_who_understands_least_is_in_the_way_of_those_who_understand_more(said, 
 def test_holders_that_speak_differently_have_a_sentence_each():
     said = {"a": MetadataVersions(2), "b": MetadataVersions(1, 2), "c": MetadataVersions(11, 11)}
     holdup = find_upgrade_blocker(said)
-    assert holdup.holders == ("a", "b")
+    assert holdup.processes == ("a", "b")
     assert [sentence.split(",")[0] for sentence in holdup.advice] == ["Process b speaks version 1", "Process a speaks version 2"]
 
 

@@ -34,11 +34,11 @@ def fair_counts(sizes: Int64Vector, subscribers: Subscribers, held: Int64Vector)
     while unsettled:
         claims = unsettled.pop()
         block = FairBlock(topics[claims], subscribers.members[claims], held[claims], sizes)
-        block.settle()
+        block.run_flow()
         if block.is_level:
             granted[claims] = block.granted
         else:
-            unsettled += (claims[part] for part in block.parts())
+            unsettled += (claims[part] for part in block.split_at_cut())
     return granted
 
 
@@ -76,7 +76,7 @@ class FairBlock:
         """True where every partition has a member and every member its share."""
         return not self.balance.any()
 
-    def settle(self) -> None:
+    def run_flow(self) -> None:
         """The block is level, or no chain leads from a surplus to room. Each round takes at least one off the surplus."""
         self.fill_least_loaded()
         while self.augment():
@@ -133,7 +133,7 @@ class FairBlock:
         self.balance -= np.bincount(self.arcs.tail, sorted_carried, nodes).astype(np.int64)
         self.balance += np.bincount(self.arcs.head, sorted_carried, nodes).astype(np.int64)
 
-    def parts(self) -> tuple[Int64Vector, Int64Vector]:
+    def split_at_cut(self) -> tuple[Int64Vector, Int64Vector]:
         """The claims of the two blocks that this one falls into: those from which nothing more can be passed on, and the others.
 
         Claims between them are in neither: they are granted nothing.

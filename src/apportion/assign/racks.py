@@ -33,22 +33,22 @@ class TopicShares:
         self._share, self._larger = divmod(partitions, len(subscribers))  # so many may still have one more than the share
         self._taken = dict.fromkeys(subscribers.tolist(), 0)
 
-    def room(self, member: int) -> int:
+    def spare(self, member: int) -> int:
         """How many more the member may take. It never grows."""
         return max(0, self._share + (self._larger > 0) - self._taken[member])
 
-    def take(self, member: int, numbers: NDArray[np.int64]) -> None:
+    def assign(self, member: int, numbers: NDArray[np.int64]) -> None:
         """These numbers, no more than there is room for, are the member's."""
         self.owner[numbers] = member
         self._taken[member] += len(numbers)
         self._larger -= bool(len(numbers)) and self._taken[member] > self._share
 
-    def fill(self) -> None:
+    def assign_rest(self) -> None:
         """What nobody has goes to the members in order."""
         left = np.flatnonzero(self.owner < 0)
         for member in self.subscribers.tolist():
-            taken, left = np.split(left, [self.room(member)])
-            self.take(member, taken)
+            taken, left = np.split(left, [self.spare(member)])
+            self.assign(member, taken)
 
 
 def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) -> Vector:
@@ -68,7 +68,7 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
             _match_by_partition(cut, near, racks.members)
         elif chosen[topics[0]]:
             _match_by_member(cut, near, racks.members)
-        cut.fill()
+        cut.assign_rest()
         for topic in topics:
             plain[starts[topic] : starts[topic + 1]] = cut.owner
     return plain
@@ -98,7 +98,7 @@ def _match_by_member(cut: TopicShares, near: RackMatches, rack_of: Vector) -> No
         free = cut.owner < 0
         if rack_of[member] >= 0:
             free &= near[:, rack_of[member]]
-        cut.take(member, np.flatnonzero(free)[: cut.room(member)])
+        cut.assign(member, np.flatnonzero(free)[: cut.spare(member)])
 
 
 def _match_by_partition(cut: TopicShares, near: RackMatches, rack_of: Vector) -> None:
@@ -110,8 +110,8 @@ def _match_by_partition(cut: TopicShares, near: RackMatches, rack_of: Vector) ->
     for number in range(len(near)):
         lines = [everywhere, *(line for rack, line in waiting.items() if near[number, rack])]
         for line in lines:
-            while line and not cut.room(line[-1]):
+            while line and not cut.spare(line[-1]):
                 line.pop()
         member = min((line[-1] for line in lines if line), default=-1)
         if member >= 0:
-            cut.take(member, np.array([number]))
+            cut.assign(member, np.array([number]))

@@ -112,9 +112,9 @@ def report(
     group: DescribedGroup, description: GroupDescription, positions_by_partition: Mapping[TopicPartition, GroupPosition]
 ) -> dict[str, Any]:
     """All that is known of the group, as docs/streams.md has its keys."""
-    said = {process.label: process.spoken for process in description.processes}
-    blocker = find_upgrade_blocker({label: spoken for label, spoken in said.items() if spoken is not None})
-    holders = [process.name for process in description.processes if blocker is not None and process.label in blocker.holders]
+    said = {process.label: process.versions for process in description.processes}
+    blocker = find_upgrade_blocker({label: versions for label, versions in said.items() if versions is not None})
+    holders = [process.name for process in description.processes if blocker is not None and process.label in blocker.processes]
     metadata = None
     if blocker is not None:
         metadata = {
@@ -141,8 +141,8 @@ def report(
 def _process(
     process: DescribedProcess, copies: StandbyKind, positions_by_partition: Mapping[TopicPartition, GroupPosition]
 ) -> dict[str, Any]:
-    spoken = process.spoken
-    is_known = all(isinstance(each.given, AssignmentInfo) for each in process.consumers)
+    spoken = process.versions
+    is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
     active = [
         {"task": str(task), **_at_join(process, task), **_lag(partitions, positions_by_partition)}
         for task, partitions in process.active.items()
@@ -150,7 +150,7 @@ def _process(
     lists: dict[str, list[dict[str, Any]]] = {name: [] for name in LISTS.values()}
     lists[LISTS[copies]] = [{"task": str(task), **_at_join(process, task)} for task in process.standby]
     return {
-        "process": None if process.id is None else process.name,
+        "process": None if process.process_id is None else process.name,
         "used": None if spoken is None else spoken.used,
         "supported": None if spoken is None else _supported(spoken.supported),
         "endpoint": process.endpoint or None,
@@ -163,7 +163,7 @@ def _process(
 
 
 def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
-    shown, said, given = consumer.shown, consumer.said, consumer.given
+    shown, said, given = consumer.description, consumer.subscription, consumer.assignment
     heard = given if isinstance(given, AssignmentInfo) else AssignmentInfo(used=0)
     return {
         "member": shown.member_id,

@@ -7,6 +7,7 @@ It knows frames, correlation ids and timeouts, and nothing of topics, groups or 
 import socket
 from typing import Any
 
+from apportion import __version__
 from apportion.errors import Code, DecodeError, Refused
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import APIS, decode_response, encode_request
@@ -51,7 +52,7 @@ class BrokerConnection:
 
     def _agree(self, timeout_ms: int) -> dict[int, int]:
         """The newest common version of each API."""
-        hello = ApiVersionsRequest(client_software_name="apportion", client_software_version="0.1.0")
+        hello = ApiVersionsRequest(client_software_name="apportion", client_software_version=__version__)
         answer = self._exchange(hello, 3, timeout_ms)
         if answer.error_code != Code.NONE:
             self.close()

@@ -77,14 +77,14 @@ class _Reader:
             self.offset = header.base_offset
             if header.base_offset < 0 or header.last_offset >= 1 << 63:
                 raise DecodeError(f"a record batch at the offsets {header.base_offset} to {header.last_offset}")
-            if not header.is_control and header.last_offset >= self._span.start and header.base_offset < self._span.before:
+            if not header.is_control and header.last_offset >= self._span.start and header.base_offset < self._span.end:
                 body = self._room.decompress(header.compression, batch[HEADER_BYTES:], LIMIT_BYTES)
                 if header.count * SHORTEST_RECORD_BYTES > len(body):
                     raise DecodeError(f"{header.count} records in {len(body)} bytes")
-                if not self._rows.take(header.count, len(body)):
+                if not self._rows.reserve(header.count, len(body)):
                     yield from self.flush(header.count)
-                    self._rows.take(header.count, len(body))
-                if not self._rows.add(body, header, self._span):
+                    self._rows.reserve(header.count, len(body))
+                if not self._rows.append(body, header, self._span):
                     raise _reason(batch)
             self.offset = header.last_offset + 1
 

@@ -33,21 +33,21 @@ class OffsetRange(NamedTuple):
     """Offsets from `start` up to, not including, `before`."""
 
     start: int
-    before: int
+    end: int
 
 
 class BinaryBuffer:
     """The bytes of one growing binary column."""
 
     def __init__(self, size_bytes: int) -> None:
-        self.room: Array = np.empty(size_bytes, np.uint8)
+        self.bytes: Array = np.empty(size_bytes, np.uint8)
 
     def reserve(self, used: int, more: int) -> None:
         """There is room for `more` bytes behind the first `used`, which keep their values."""
-        if used + more > len(self.room):
+        if used + more > len(self.bytes):
             grown = np.empty(2 * (used + more), np.uint8)
-            grown[:used] = self.room[:used]
-            self.room = grown
+            grown[:used] = self.bytes[:used]
+            self.bytes = grown
 
 
 class RowBuffer:
@@ -68,7 +68,7 @@ class RowBuffer:
         self._values = BinaryBuffer(_initial_bytes(guess[VALUE_END]))
         self._headers = HeaderBuffer(capacity, guess) if with_headers else None
 
-    def take(self, rows: int, size_bytes: int) -> bool:
+    def reserve(self, rows: int, size_bytes: int) -> bool:
         """False if there is no room for so many rows and bytes more; else it is theirs now. An empty one has room for any bytes."""
         is_empty = self._free_bytes == GROUP_BYTES
         if rows > self._free_rows or (size_bytes > self._free_bytes and not is_empty):
@@ -76,7 +76,7 @@ class RowBuffer:
         self._free_rows, self._free_bytes = self._free_rows - rows, self._free_bytes - size_bytes
         return True
 
-    def add(self, body: memoryview, header: BatchHeader, span: OffsetRange) -> bool:
+    def append(self, body: memoryview, header: BatchHeader, span: OffsetRange) -> bool:
         """The records of `body` within `span` stand behind the rows so far; False if a record is malformed."""
         octets = np.frombuffer(body, np.uint8)
         first = int(self.counters[ROWS])
@@ -84,7 +84,7 @@ class RowBuffer:
         self._values.reserve(int(self.counters[VALUE_END]), len(octets))
         base_ms = header.max_timestamp_ms if header.timestamp_type else header.first_timestamp_ms
         facts = (header.count, header.base_offset, header.last_offset_delta, base_ms, header.timestamp_type, *span)
-        columns = (self._longs, self._ints, self._bits, self._keys.room, self._values.room)
+        columns = (self._longs, self._ints, self._bits, self._keys.bytes, self._values.bytes)
         if not decode_records(octets, facts, *columns, self.counters):
             return False
         if self._headers is not None:
@@ -123,7 +123,7 @@ class HeaderBuffer:
         self._names.reserve(int(tally[NAME_END]), len(body))
         self._values.reserve(int(tally[HEADER_VALUE_END]), len(body))
         lists, fields = (self._rows, self._row_bits), (self._ends, self._bits)
-        decode_headers(body, rows, ints, lists, fields, self._names.room, self._values.room, tally)
+        decode_headers(body, rows, ints, lists, fields, self._names.bytes, self._values.bytes, tally)
 
     def array(self, rows: int, tally: Array) -> pa.Array:
         """The headers of the first `rows` rows. pyarrow.ArrowInvalid when a name is not UTF-8."""
@@ -147,7 +147,7 @@ def _widened(columns: Array, width: int, rest: int) -> Array:
 
 
 def _buffers(bits: Array | None, ends: Array, octets: BinaryBuffer) -> list[pa.Buffer | None]:
-    return [None if bits is None else pa.py_buffer(bits), pa.py_buffer(ends), pa.py_buffer(octets.room[: ends[-1]])]
+    return [None if bits is None else pa.py_buffer(bits), pa.py_buffer(ends), pa.py_buffer(octets.bytes[: ends[-1]])]
 
 
 def _binary(rows: int, bits: Array, ends: Array, octets: BinaryBuffer, nulls: int) -> pa.Array:

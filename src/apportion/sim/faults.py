@@ -4,9 +4,9 @@ from collections.abc import Callable
 from random import Random
 
 from apportion.sim.actors.admin import topic_name
-from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.member import Application
 from apportion.sim.actors.worker import Worker
+from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.network import DOWN, UP
 from apportion.sim.kernel.scenario import Fault
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from apportion.coord.classic.state import ClassicGroup
 from apportion.member.batch.plan import EARLIEST
 from apportion.member.membership import MembershipState
-from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.classic_laws import unconverged
 from apportion.sim.checks.offset_laws import ByTopic, committed_offsets
+from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken, Outcome, Violation

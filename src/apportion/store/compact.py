@@ -67,13 +67,13 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
         yield from _copy_retained(segments, cleaned, keeps)
         log.prepare_replacement(segments, cleaned)
         yield CleanerPause.FLUSH
-        log.replace(segments, cleaned)
+        log.replace_segments(segments, cleaned)
     except (DiskError, Damaged):
-        log.abandon(cleaned)
+        log.discard_segment(cleaned)
         raise
     yield CleanerPause.FLUSH
     with suppress(DiskError):  # then there are files that nobody needs, and the next start reads the new one
-        log.sweep()
+        log.delete_leftovers()
         cleaned.seal()
 
 

@@ -63,9 +63,9 @@ class RealDisk:
         except OSError as error:
             raise DiskError("make the directory", self.root, error) from error
 
-    def claim(self) -> None:
+    def lock(self) -> None:
         """No other process or disk uses this root until `close`, if all claim it. DiskError if one does already."""
-        path = self._place(".lock")
+        path = self._absolute_path(".lock")
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -99,7 +99,7 @@ class RealDisk:
                     written = os.pwrite(file.fd, rest, at)
                     rest, at = rest[written:], at + written
             except OSError as error:
-                raise DiskError(f"append {len(data)} bytes to", self._place(path), error) from error
+                raise DiskError(f"append {len(data)} bytes to", self._absolute_path(path), error) from error
             finally:
                 file.size_bytes = max(file.size_bytes, at)
 
@@ -111,7 +111,7 @@ class RealDisk:
             try:
                 os.ftruncate(file.fd, size_bytes)
             except OSError as error:
-                raise DiskError(f"give {size_bytes} bytes to", self._place(path), error) from error
+                raise DiskError(f"give {size_bytes} bytes to", self._absolute_path(path), error) from error
             file.size_bytes = size_bytes
             if len(file.map) > size_bytes:
                 file.map = memoryview(b"")
@@ -123,12 +123,12 @@ class RealDisk:
             if end > len(file.map):
                 if end > file.size_bytes:
                     cause = OSError(EINVAL, f"the file has {file.size_bytes} bytes")
-                    raise DiskError(f"read up to byte {end} of", self._place(path), cause)
+                    raise DiskError(f"read up to byte {end} of", self._absolute_path(path), cause)
                 try:
                     file.map = memoryview(mmap.mmap(file.fd, file.size_bytes, access=mmap.ACCESS_READ))
                 except (OSError, ValueError) as error:  # ValueError: the file is shorter than it was
                     cause = error if isinstance(error, OSError) else OSError(EINVAL, str(error))
-                    raise DiskError("map", self._place(path), cause) from error
+                    raise DiskError("map", self._absolute_path(path), cause) from error
             return file.map[start:end]
 
     def size(self, path: str) -> int:
@@ -137,33 +137,33 @@ class RealDisk:
             if path in self._open:
                 return self._open[path].size_bytes
         try:
-            return os.stat(self._place(path)).st_size
+            return os.stat(self._absolute_path(path)).st_size
         except FileNotFoundError:
             return 0
         except OSError as error:
-            raise DiskError("look at", self._place(path), error) from error
+            raise DiskError("look at", self._absolute_path(path), error) from error
 
     def list_dir(self, path: str) -> tuple[str, ...]:
         """See Disk."""
         try:
-            return tuple(sorted(os.listdir(self._place(path))))
+            return tuple(sorted(os.listdir(self._absolute_path(path))))
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise DiskError("list the directory", self._place(path), error) from error
+            raise DiskError("list the directory", self._absolute_path(path), error) from error
 
     def make_dir(self, path: str) -> None:
         """See Disk."""
         try:
-            os.mkdir(self._place(path))
+            os.mkdir(self._absolute_path(path))
         except FileExistsError:
             pass
         except OSError as error:
-            raise DiskError("make the directory", self._place(path), error) from error
+            raise DiskError("make the directory", self._absolute_path(path), error) from error
 
     def delete(self, path: str) -> None:
         """See Disk."""
-        place = self._place(path)
+        place = self._absolute_path(path)
         self._forget(path)
         try:
             if os.path.isdir(place):
@@ -180,9 +180,9 @@ class RealDisk:
         self._forget(old)
         self._forget(new)
         try:
-            os.replace(self._place(old), self._place(new))
+            os.replace(self._absolute_path(old), self._absolute_path(new))
         except OSError as error:
-            raise DiskError(f"rename {self._place(old)} to", self._place(new), error) from error
+            raise DiskError(f"rename {self._absolute_path(old)} to", self._absolute_path(new), error) from error
 
     def write_new(self, path: str, data: Buffer) -> None:
         """See Disk."""
@@ -215,7 +215,7 @@ class RealDisk:
         with self._lock:
             return self._synced.get(path) == self._changed.get(path, 0)
 
-    def _place(self, path: str) -> str:
+    def _absolute_path(self, path: str) -> str:
         return os.path.join(self.root, path)
 
     def _sync(self, path: str) -> None:
@@ -225,12 +225,12 @@ class RealDisk:
             fd = os.dup(file.fd) if file else -1
         try:
             if fd < 0:
-                fd = os.open(self._place(path), os.O_RDONLY | os.O_CLOEXEC)
+                fd = os.open(self._absolute_path(path), os.O_RDONLY | os.O_CLOEXEC)
             (os.fsync if stat.S_ISDIR(os.fstat(fd).st_mode) else fdatasync)(fd)
         except FileNotFoundError:
             return
         except OSError as error:
-            raise DiskError("sync", self._place(path), error) from error
+            raise DiskError("sync", self._absolute_path(path), error) from error
         finally:
             if fd >= 0:
                 os.close(fd)
@@ -253,9 +253,9 @@ class RealDisk:
             self._open.move_to_end(path)
             return file
         try:
-            file = _OpenFile(os.open(self._place(path), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+            file = _OpenFile(os.open(self._absolute_path(path), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
         except OSError as error:
-            raise DiskError("open", self._place(path), error) from error
+            raise DiskError("open", self._absolute_path(path), error) from error
         if len(self._open) >= self._limit:
             idle = [other for other in self._open if self._changed.get(other) in (None, self._synced.get(other))]
             for other in idle[: len(self._open) + 1 - self._limit]:

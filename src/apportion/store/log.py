@@ -33,7 +33,17 @@ class Log:
     cut_bytes: how much a crash had left half written, and the start threw away.
     """
 
-    __slots__ = ("_directory", "_disk", "_leftovers", "_segments", "_settings", "_starts", "_unsealed", "_unsynced", "cut_bytes")
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_leftovers",
+        "_segments",
+        "_settings",
+        "_starts",
+        "_unsealed",
+        "_unsynced",
+        "truncated_bytes",
+    )
 
     def __init__(self, disk: Disk, directory: str, settings: LogSettings) -> None:
         found = recover(disk, directory, settings)
@@ -42,13 +52,13 @@ class Log:
         self._settings = settings
         self._segments = found.segments
         self._leftovers = found.leftovers
-        self._starts = found.starts  # each has an empty file of its name; the last one counts
-        self._unsealed = found.checked[:-1] if found.checked[-1:] == found.segments[-1:] else found.checked
+        self._starts = found.start_offsets  # each has an empty file of its name; the last one counts
+        self._unsealed = found.unsealed[:-1] if found.unsealed[-1:] == found.segments[-1:] else found.unsealed
         self._unsynced: dict[str, None] = {}  # an ordered set
-        if found.starts:
+        if found.start_offsets:
             self._unsynced[directory] = None
-        self.cut_bytes = found.cut_bytes
-        for segment in found.checked:  # they were read back, but perhaps only from the memory of the machine
+        self.truncated_bytes = found.truncated_bytes
+        for segment in found.unsealed:  # they were read back, but perhaps only from the memory of the machine
             self._unsynced |= {segment.path: None, directory: None, parent_of(directory): None}
 
     @classmethod
@@ -166,7 +176,7 @@ class Log:
             self._starts.append(offset)
             self._unsynced[self._directory] = None
 
-    def forget_before(self, start_offset: int) -> None:
+    def delete_before(self, start_offset: int) -> None:
         """What stands below `start_offset`, which is durably the start, has left the disk, but for the segment that is written."""
         if not self._starts:
             return
@@ -180,7 +190,7 @@ class Log:
                 del self._starts[0]
                 self._unsynced[self._directory] = None
             if self._leftovers:
-                self.sweep()
+                self.delete_leftovers()
 
     def delete(self) -> None:
         """The log is empty and its directory gone, which is durable after `unsynced_paths` is. Views stay valid."""
@@ -191,7 +201,7 @@ class Log:
         self._segments, self._unsealed, self._leftovers, self._starts = [], [], [], []
         self._unsynced = {parent_of(self._directory): None}
 
-    def cut_back(self, next_offset: int, start_offset: int) -> "Log":
+    def truncated(self, next_offset: int, start_offset: int) -> "Log":
         """The log as its files now say, after everything from `next_offset` on was thrown away; this one is not used again.
 
         It begins where it did when that was `start_offset`. For a disk that refused a sync: what was written since the last one is
@@ -236,7 +246,7 @@ class Log:
         self._unsealed = [segment for segment in self._unsealed if segment not in old]
         self._unsynced |= {cleaned.path: None, self._directory: None}
 
-    def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
+    def replace_segments(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """`cleaned` stands for `old`, the first segments, also after a start if `unsynced_paths` is durable by then."""
         assert tuple(self._segments[: len(old)]) == tuple(old), f"{self._directory}: something else has changed the log"
         cleaned.rename(old[0].path)
@@ -245,7 +255,7 @@ class Log:
         self._leftovers += old[1:]
         self._unsynced[self._directory] = None
 
-    def abandon(self, cleaned: Segment) -> None:
+    def discard_segment(self, cleaned: Segment) -> None:
         """There is no `cleaned`, which has taken nobody's place; where the disk refuses even that, until the next start."""
         with suppress(DiskError):
             self._disk.delete(cleaned.path)
@@ -255,7 +265,7 @@ class Log:
         """True while there are files whose content a cleaned segment holds."""
         return bool(self._leftovers)
 
-    def sweep(self) -> None:
+    def delete_leftovers(self) -> None:
         """There are no such files. What was `unsynced_paths` after the cleaning, or at a start, is durable."""
         while self._leftovers:
             self._leftovers[-1].delete()

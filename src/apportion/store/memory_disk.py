@@ -9,10 +9,10 @@ from apportion.store.disk import ROOT, Buffer, DiskError, parent_of
 class _Content:
     """A file in memory: what a reader sees, and what a crash would leave."""
 
-    __slots__ = ("dirty_from", "durable", "room", "size_bytes", "synced")
+    __slots__ = ("buffer", "dirty_from", "durable", "size_bytes", "synced")
 
     def __init__(self, durable: bytes = b"") -> None:
-        self.room = bytearray(durable)  # never resized, for views of it may be alive: replaced by a larger one
+        self.buffer = bytearray(durable)  # never resized, for views of it may be alive: replaced by a larger one
         self.size_bytes = len(durable)
         self.durable = bytearray(durable)
         self.dirty_from = self.size_bytes  # below this, `durable` is what a reader sees
@@ -22,26 +22,26 @@ class _Content:
         end = at + len(data)
         if end > self.size_bytes:
             self.resize(end)
-        memoryview(self.room)[at:end] = data
+        memoryview(self.buffer)[at:end] = data
         self.dirty_from, self.synced = min(self.dirty_from, at), False
 
     def resize(self, size_bytes: int) -> None:
-        if size_bytes > len(self.room):
-            room = bytearray(max(size_bytes, 2 * len(self.room)))
-            room[: self.size_bytes] = memoryview(self.room)[: self.size_bytes]
-            self.room = room
+        if size_bytes > len(self.buffer):
+            room = bytearray(max(size_bytes, 2 * len(self.buffer)))
+            room[: self.size_bytes] = memoryview(self.buffer)[: self.size_bytes]
+            self.buffer = room
         elif size_bytes > self.size_bytes:
-            memoryview(self.room)[self.size_bytes : size_bytes] = bytes(size_bytes - self.size_bytes)
+            memoryview(self.buffer)[self.size_bytes : size_bytes] = bytes(size_bytes - self.size_bytes)
         self.dirty_from, self.synced = min(self.dirty_from, size_bytes, self.size_bytes), False
         self.size_bytes = size_bytes
 
     def sync(self) -> None:
-        self.durable[self.dirty_from :] = memoryview(self.room)[self.dirty_from : self.size_bytes]
+        self.durable[self.dirty_from :] = memoryview(self.buffer)[self.dirty_from : self.size_bytes]
         self.dirty_from, self.synced = self.size_bytes, True
 
     def after_crash(self, tear_bytes: int) -> bytes:
         torn = min(self.dirty_from + tear_bytes, self.size_bytes)
-        return bytes(memoryview(self.room)[:torn]) + bytes(self.durable[torn:])
+        return bytes(memoryview(self.buffer)[:torn]) + bytes(self.durable[torn:])
 
 
 class MemoryDisk:
@@ -88,7 +88,7 @@ class MemoryDisk:
         content = self._file(path)
         if end > content.size_bytes:
             raise DiskError(f"read up to byte {end} of", path, OSError(EINVAL, f"the file has {content.size_bytes} bytes"))
-        return memoryview(content.room).toreadonly()[start:end]
+        return memoryview(content.buffer).toreadonly()[start:end]
 
     def size(self, path: str) -> int:
         """See Disk."""

@@ -28,7 +28,7 @@ class MetadataLog:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._size_bytes = 0
-        self.cut_bytes = 0
+        self.truncated_bytes = 0
         self._unsynced: dict[str, None] = {}  # an ordered set
         self._topics: dict[str, Topic] = {}
         self._configs: dict[str, dict[str, str]] = {}
@@ -51,8 +51,8 @@ class MetadataLog:
                 raise Damaged(f"{PATH}, line {number}: a change that this version does not know: {change.get('change')!r}")
             apply(catalog, change)
             catalog._size_bytes = end
-        catalog.cut_bytes = size - catalog._size_bytes
-        if catalog.cut_bytes:
+        catalog.truncated_bytes = size - catalog._size_bytes
+        if catalog.truncated_bytes:
             disk.resize(PATH, catalog._size_bytes)
         if size:  # what was read back may be in the memory of the machine only
             catalog._unsynced = {PATH: None, ROOT: None}
@@ -74,7 +74,7 @@ class MetadataLog:
         """What was configured for that topic, by Kafka's names; {} for defaults alone, or no such topic."""
         return dict(self._configs.get(name, {}))
 
-    def create(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
+    def create_topic(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
         """The topic exists, with that configuration. There was none of its name."""
         assert topic.name not in self._topics, topic.name
         self._record(
@@ -87,12 +87,12 @@ class MetadataLog:
             }
         )
 
-    def delete(self, name: str) -> None:
+    def delete_topic(self, name: str) -> None:
         """There is no topic of that name; there was one."""
         assert name in self._topics, name
         self._record({"change": "delete", "topic": name})
 
-    def grow(self, name: str, partitions: int) -> None:
+    def add_partitions(self, name: str, partitions: int) -> None:
         """The topic has so many partitions, more than before."""
         assert partitions > self._topics[name].partitions, (name, partitions)
         self._record({"change": "grow", "topic": name, "partitions": partitions})
@@ -119,7 +119,7 @@ class MetadataLog:
         """The size of all lines."""
         return self._size_bytes
 
-    def cut_back(self, size_bytes: int) -> "MetadataLog":
+    def truncated(self, size_bytes: int) -> "MetadataLog":
         """The catalog as its first `size_bytes` say; the rest is thrown away, and this one is not used again."""
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)

@@ -26,10 +26,10 @@ class RecoveredLog(NamedTuple):
     """
 
     segments: list[Segment]
-    checked: list[Segment]
+    unsealed: list[Segment]
     leftovers: list[Segment]
-    starts: list[int]
-    cut_bytes: int
+    start_offsets: list[int]
+    truncated_bytes: int
 
 
 def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
@@ -43,20 +43,20 @@ def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
         if name.endswith(CLEANED):  # it has not taken anybody's place
             disk.delete(f"{directory}/{name}")
     base_offsets = _offsets(names, LOG)
-    past = [base for base, following in pairwise(base_offsets) if following <= max(found.starts, default=0)]
+    past = [base for base, following in pairwise(base_offsets) if following <= max(found.start_offsets, default=0)]
     for base_offset in base_offsets:
         segment = Segment(disk, directory, base_offset, settings)
         before = found.segments[-1] if found.segments else None
         if base_offset in past or (before is not None and base_offset < before.next_offset):
             found.leftovers.append(segment)
         elif before is not None and before.next_offset != base_offset:
-            if before not in found.checked:
+            if before not in found.unsealed:
                 raise Damaged(f"{segment.path}: the log before it ends at offset {before.next_offset}; a file is missing")
-            found = found._replace(cut_bytes=found.cut_bytes + _delete_segment(disk, segment))
+            found = found._replace(truncated_bytes=found.truncated_bytes + _delete_segment(disk, segment))
         elif not segment.adopt_seal():
-            found = found._replace(cut_bytes=found.cut_bytes + truncate_invalid_tail(disk, segment))
+            found = found._replace(truncated_bytes=found.truncated_bytes + truncate_invalid_tail(disk, segment))
             found.segments.append(segment)
-            found.checked.append(segment)
+            found.unsealed.append(segment)
         elif disk.size(segment.path) != segment.size_bytes:
             size = disk.size(segment.path)
             raise Damaged(f"{segment.path} has {size} bytes, but had {segment.size_bytes} when it was complete")
@@ -83,11 +83,11 @@ def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
             break
         if header.base_offset < segment.next_offset:
             break
-        segment.count(header.base_offset, end - at, header.last_offset, header.max_timestamp_ms)
+        segment.add_batch(header.base_offset, end - at, header.last_offset, header.max_timestamp_ms)
         at = end
     cut = len(bytes(view[at:]).rstrip(b"\0"))
     if at < size:
-        segment.cut()
+        segment.trim()
     return cut
 
 

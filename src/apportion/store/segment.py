@@ -99,11 +99,11 @@ class Segment:
             self._disk.append(self.path, self.size_bytes, batch)
         except DiskError:
             with suppress(DiskError):  # what half a write has left is also found and cut at the next start
-                self.cut()
+                self.trim()
             raise
-        self.count(self.next_offset, len(batch), last_offset, max_timestamp_ms)
+        self.add_batch(self.next_offset, len(batch), last_offset, max_timestamp_ms)
 
-    def count(self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
+    def add_batch(self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
         """The batch that stands behind the last one, in the file already, belongs to the segment."""
         assert isinstance(self._index_or_none, GrowingIndex), "a sealed segment takes no batch"
         self._index_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
@@ -114,14 +114,14 @@ class Segment:
         self.next_offset = last_offset + 1
         self.max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
 
-    def cut(self) -> None:
+    def trim(self) -> None:
         """The file ends where the last batch does."""
         self._disk.resize(self.path, self.size_bytes)
         self._file_bytes = self.size_bytes
 
     def finish(self) -> None:
         """The segment takes no more batches, and its file ends where the last one does."""
-        self.cut()
+        self.trim()
         self._finished = True
 
     def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:

@@ -47,11 +47,11 @@ class LeaderSettings:
     probing_interval_ms: how long until the group looks again whether warm-ups have caught up.
     """
 
-    member: str
+    member_id: str
     topology: Topology
     release: Release
     assignor: str = "highavailability"
-    policy: AssignmentConfigs = field(default_factory=AssignmentConfigs)
+    configs: AssignmentConfigs = field(default_factory=AssignmentConfigs)
     probing_interval_ms: int = 600_000
 
 
@@ -65,8 +65,8 @@ class ConsumerAssignment(NamedTuple):
 class GroupAssignment(NamedTuple):
     """What everybody is given, by member id. unfinished: see `VersionDecision`. notes: for people, one sentence each."""
 
-    shares: dict[str, ConsumerAssignment]
-    unfinished: bool = False
+    assignments: dict[str, ConsumerAssignment]
+    upgrade_pending: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -89,13 +89,13 @@ def assign_as_leader(
     for member, consumer in sorted(said.items()):
         if isinstance(consumer.info, SubscriptionInfo) and consumer.info.error == AssignorError.SHUTDOWN_REQUESTED:
             why = f"{member} asks all instances to shut down"
-            return _assign_nothing(said, ruling.spoken.used, AssignorError.SHUTDOWN_REQUESTED, why)
+            return _assign_nothing(said, ruling.versions.used, AssignorError.SHUTDOWN_REQUESTED, why)
     try:
         numbers = yield from _create_topics_and_index_tasks(mine.topology, exist)
     except MissingSources as missing:
-        return _assign_nothing(said, ruling.spoken.used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why)
+        return _assign_nothing(said, ruling.versions.used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why)
     except TopologyRefused as refused:
-        return _assign_nothing(said, ruling.spoken.used, AssignorError.ASSIGNMENT_ERROR, refused.why)
+        return _assign_nothing(said, ruling.versions.used, AssignorError.ASSIGNMENT_ERROR, refused.why)
     present = {
         member: said[member] for member in versions if said[member].subscribes_to_topology and member not in ruling.empty_members
     }
@@ -110,14 +110,14 @@ def assign_as_leader(
     end, notes = yield from _end_offset_sums(numbers, mine.topology)
     processes = group_by_process(present)
     tasks = task_arrays(numbers, np.zeros(len(numbers.tasks), np.int64) if end is None else end)
-    crew = build_client_states(processes, present, numbers, tasks.end)
-    shares = TASK_ASSIGNORS["fallback" if end is None else mine.assignor](tasks, crew, mine.policy)
+    crew = build_client_states(processes, present, numbers, tasks.end_offset_sum)
+    shares = TASK_ASSIGNORS["fallback" if end is None else mine.assignor](tasks, crew, mine.configs)
     told = _assign_consumers(
         _AssignmentInput(processes, present, numbers, tasks, crew, _current_owners(said, present, numbers)), shares, ruling
     )
     if shares.needs_probing_rebalance:
         _schedule_probing_rebalance(told, processes, mine, wall_ms)
-    return GroupAssignment(told | empty, ruling.unfinished, notes)
+    return GroupAssignment(told | empty, ruling.upgrade_pending, notes)
 
 
 def _assign_nothing(said: Mapping[str, ConsumerMetadata], used: int, error: AssignorError, why: str) -> GroupAssignment:
@@ -181,7 +181,7 @@ class _AssignmentInput(NamedTuple):
 def _assign_consumers(group: _AssignmentInput, shares: TaskAssignment, ruling: VersionDecision) -> dict[str, ConsumerAssignment]:
     """What every consumer is told, without probing."""
     active_hosts, standby_hosts = _partitions_by_host(group, shares)
-    spoken = ruling.spoken
+    spoken = ruling.versions
     template = AssignmentInfo(spoken.used, spoken.supported, active_hosts=active_hosts, standby_hosts=standby_hosts)
     told = {}
     for number, process in enumerate(group.processes):
@@ -213,7 +213,7 @@ def _current_owners(
     """Who holds each task that somebody holds, whether or not he can be given anything; SEVERAL if one of several can be."""
     owners: dict[int, str] = {}
     for member, consumer in sorted(said.items()):
-        for place in consumer.owned:
+        for place in consumer.owned_partitions:
             task = numbers.index_of_partition.get(place)
             if task is None:
                 continue
@@ -237,7 +237,7 @@ def _process_tasks(group: _AssignmentInput, number: int, shares: TaskAssignment)
         told, sums = task_offset_sums(group.said[member], group.numbers)
         tasks = np.array(told, np.int64)
         tasks, sums = tasks[tasks >= 0], sums[tasks >= 0]
-        nearest = tasks[np.lexsort((tasks, lags_behind(sums, group.tasks.end[tasks])))].tolist()
+        nearest = tasks[np.lexsort((tasks, lags_behind(sums, group.tasks.end_offset_sum[tasks])))].tolist()
         had[member] = list(dict.fromkeys([*held.get(member, ()), *nearest]))
     return ProcessTasks(active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), had)
 
@@ -299,7 +299,7 @@ def _schedule_probing_rebalance(
     told: dict[str, ConsumerAssignment], processes: Sequence[ClientMetadata], mine: LeaderSettings, wall_ms: int
 ) -> None:
     """One consumer of the leader's process looks again after a while, unless one of them rejoins at once anyway."""
-    own = next((process.consumers for process in processes if mine.member in process.consumers), ())
+    own = next((process.consumers for process in processes if mine.member_id in process.consumers), ())
     if own and all(told[member].info.next_rebalance_ms is None for member in own):
         first = told[own[0]]
         at_ms = min(MAX_OFFSET_SUM - 1, wall_ms + mine.probing_interval_ms)

@@ -23,14 +23,14 @@ class CreateInternalTopics:
 class ListEndOffsets:
     """Where do these partitions end? The answer is a dict of TopicPartition to int, with all of them."""
 
-    places: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCommittedOffsets:
     """What has the group committed for these partitions? The answer is a dict of TopicPartition to int, 0 where it has nothing."""
 
-    places: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartition, ...]
 
 
 ClusterQuery = CreateInternalTopics | ListEndOffsets | FetchCommittedOffsets

@@ -88,7 +88,7 @@ class Topology:
         known = dict.fromkeys(self.external_topics, 1) | {
             name: 1 for name, topic in self._repartition_topics().items() if topic.partitions
         }
-        self._follow(known, self._repartition_topics())
+        self._infer_repartition_counts(known, self._repartition_topics())
 
     @property
     def source_topics(self) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class Topology:
         internal = self._repartition_topics()
         counts = {name: exist[name] for name in self.external_topics}
         counts |= {name: topic.partitions for name, topic in internal.items() if topic.partitions}
-        self._follow(counts, internal)
+        self._infer_repartition_counts(counts, internal)
         self._align_copartitioned(counts, internal)
         for name in internal:
             if exist.get(name, counts[name]) != counts[name]:
@@ -123,7 +123,7 @@ class Topology:
     def _repartition_topics(self) -> dict[str, InternalTopic]:
         return {topic.name: topic for part in self.subtopologies.values() for topic in part.repartition_sources}
 
-    def _follow(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
+    def _infer_repartition_counts(self, counts: dict[str, int], internal: Mapping[str, InternalTopic]) -> None:
         """Every repartition topic has a count: the largest of what its writers read."""
         writers: dict[str, list[Subtopology]] = {name: [] for name in internal}
         for part in self.subtopologies.values():

@@ -55,15 +55,15 @@ class CodecFunctionBuilder:
     def add(self, *lines: str) -> None:
         """Whatever was delayed, and then these lines, stand at the present depth."""
         self.flush()
-        self.place(*lines)
+        self.append_unflushed(*lines)
 
-    def place(self, *lines: str) -> None:
+    def append_unflushed(self, *lines: str) -> None:
         """These lines stand at the present depth, before whatever is delayed."""
         for line in lines:
             self._lines.append("    " * self._depth + line)
             self._paths.append(".".join(self._path))
 
-    def fixed(self, code: str, expression: str) -> None:
+    def append_fixed(self, code: str, expression: str) -> None:
         """A field of that struct code comes next."""
         self._run.append((code, expression, ".".join(self._path)))
 
@@ -73,10 +73,10 @@ class CodecFunctionBuilder:
             run, self._run = self._run, []
             first, last = run[0][2], run[-1][2]
             path, self._path = self._path, (first if first == last else f"{first} to {last.rpartition('.')[2]}",)
-            self.fixed_run("".join(code for code, _, _ in run), [expression for _, expression, _ in run])
+            self.emit_fixed("".join(code for code, _, _ in run), [expression for _, expression, _ in run])
             self._path = path
 
-    def fixed_run(self, codes: str, expressions: list[str]) -> None:
+    def emit_fixed(self, codes: str, expressions: list[str]) -> None:
         """Write what moves a run of fixed fields; a reader and a writer differ here."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class CodecFunctionBuilder:
 
     def bind(self, value: Any) -> str:
         """A name that means `value` in the generated function."""
-        name = self.fresh("K")
+        name = self.fresh_name("K")
         self.names[name] = value
         return name
 
@@ -112,7 +112,7 @@ class CodecFunctionBuilder:
         """The big-endian struct of these codes."""
         return Struct(">" + codes)
 
-    def fresh(self, prefix: str) -> str:
+    def fresh_name(self, prefix: str) -> str:
         """A name that nothing else has."""
         self._fresh += 1
         return f"{prefix}{self._fresh}"

@@ -110,21 +110,21 @@ class _Reader(CodecFunctionBuilder):
         super().__init__("read", cls, version, "def read(b, p, end):", GLOBALS)
         self.add("new = object.__new__")
 
-    def fixed_run(self, codes: str, expressions: list[str]) -> None:
+    def emit_fixed(self, codes: str, expressions: list[str]) -> None:
         """Read the run with one struct, or one byte by its index."""
         if codes == "B":
-            self.place(f"{expressions[0]} = b[p]; p += 1")
+            self.append_unflushed(f"{expressions[0]} = b[p]; p += 1")
         else:
             packing = self.struct_of(codes)
             targets = ", ".join(expressions)
-            self.place(f"{targets}, = {self.bind(packing.unpack_from)}(b, p); p += {packing.size}")
+            self.append_unflushed(f"{targets}, = {self.bind(packing.unpack_from)}(b, p); p += {packing.size}")
 
     def structure(self, cls: Any, target: str) -> None:
         """`target` becomes a new value of `cls`."""
-        self.place(f"{target} = new({self.bind(cls)})")
+        self.append_unflushed(f"{target} = new({self.bind(cls)})")
         for field in cls.__fields__:
             if field.tag is not None or not field.is_in(self.version):
-                self.place(f"{target}.{field.name} = {self.bind(field.default)}")
+                self.append_unflushed(f"{target}.{field.name} = {self.bind(field.default)}")
         for field in cls.__fields__:
             if field.tag is None and field.is_in(self.version):
                 with self.inside_field(field.name):
@@ -136,7 +136,7 @@ class _Reader(CodecFunctionBuilder):
     def field(self, field: Field, target: str) -> None:
         """`target` becomes the value of one field."""
         if field.kind in STRUCT_CODES:
-            self.fixed(STRUCT_CODES[field.kind], target)
+            self.append_fixed(STRUCT_CODES[field.kind], target)
         elif field.kind == "struct":
             self.nested(field, target)
         elif field.kind == "array":
@@ -148,13 +148,13 @@ class _Reader(CodecFunctionBuilder):
 
     def nested(self, field: Field, target: str) -> None:
         """`target` becomes another message, or null."""
-        inner = self.fresh("o")
+        inner = self.fresh_name("o")
         if not field.is_nullable(self.version):
             self.structure(field.element, inner)
-            self.place(f"{target} = {inner}")
+            self.append_unflushed(f"{target} = {inner}")
             return
-        presence, null = self.fresh("n"), NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT
-        self.fixed("b", presence)
+        presence, null = self.fresh_name("n"), NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT
+        self.append_fixed("b", presence)
         with self.block(f"if {presence} == 1:"):
             self.structure(field.element, inner)
             self.add(f"{target} = {inner}")
@@ -165,12 +165,12 @@ class _Reader(CodecFunctionBuilder):
 
     def length(self, field: Field, target: str) -> str:
         """The length that comes next, as an expression; null is dealt with and what is added now stands where there is a value."""
-        size = self.fresh("n")
+        size = self.fresh_name("n")
         if self.flexible:
-            self.fixed("B", size)
+            self.append_fixed("B", size)
             self.add(f"if {size} > 127: {size}, p = more(b, p, {size})")
         else:
-            self.fixed(length_code(field), size)
+            self.append_fixed(length_code(field), size)
         null = null_length(field) if field.is_nullable(self.version) else -1
         with self.block(f"if not {size}:" if self.flexible else f"if {size} <= {null}:"):
             if not field.is_nullable(self.version):
@@ -190,7 +190,7 @@ class _Reader(CodecFunctionBuilder):
 
     def array(self, field: Field, target: str) -> None:
         """`target` becomes a tuple, or null."""
-        size, count = self.length(field, target), self.fresh("c")
+        size, count = self.length(field, target), self.fresh_name("c")
         element = field.element
         with self.unless_null(field):
             self.add(f"{count} = {size}")
@@ -213,7 +213,7 @@ class _Reader(CodecFunctionBuilder):
 
     def elements(self, element: Any, count: str, target: str) -> None:
         """`target` becomes a tuple of what is read one by one."""
-        items, item = self.fresh("l"), self.fresh("o")
+        items, item = self.fresh_name("l"), self.fresh_name("o")
         self.add(f"{items} = []")
         with self.block(f"for _ in range({count}):"):
             if isinstance(element, Field):
@@ -226,7 +226,7 @@ class _Reader(CodecFunctionBuilder):
     def columns(self, field: Field, target: str) -> None:
         """`target` becomes the columns of an array: all at once if no element has a text, else one by one."""
         assert not self.flexible, f"{field.name} has columns in a flexible version"
-        count, found = self.length(field, target), self.fresh("v")
+        count, found = self.length(field, target), self.fresh_name("v")
         fields = fields_of(field)
         present = tuple(each for each in fields if each.is_in(self.version))
         least, (codes, nulls) = min_struct_bytes(present, self.version, False), all_null_layout(present, self.version)
@@ -246,7 +246,7 @@ class _Reader(CodecFunctionBuilder):
 
     def rows(self, fields: tuple[Field, ...], count: str, found: str) -> None:
         """`found` becomes the columns of these fields, read element by element."""
-        lists, items = [self.fresh("l") for _ in fields], [self.fresh("o") for _ in fields]
+        lists, items = [self.fresh_name("l") for _ in fields], [self.fresh_name("o") for _ in fields]
         self.add("; ".join(f"{each} = []" for each in lists))
         with self.block(f"for _ in range({count}):"):
             for field, item in zip(fields, items, strict=True):
@@ -258,13 +258,13 @@ class _Reader(CodecFunctionBuilder):
     def tagged(self, cls: Any, target: str) -> None:
         """The tagged fields of a struct are read; those that nobody knows are passed over."""
         known = [field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)]
-        count = self.fresh("t")
-        self.fixed("B", count)
+        count = self.fresh_name("t")
+        self.append_fixed("B", count)
         with self.block(f"if {count}:"):
             if not known:
                 self.add(f"p = skip_tags(b, p, end, {count})")
                 return
-            tag, size, stop = self.fresh("k"), self.fresh("s"), self.fresh("q")
+            tag, size, stop = self.fresh_name("k"), self.fresh_name("s"), self.fresh_name("q")
             self.add(f"if {count} > 127: {count}, p = more(b, p, {count})")
             with self.block(f"for _ in range({count}):"):
                 self.add(f"{tag} = b[p]; p += 1", f"if {tag} > 127: {tag}, p = more(b, p, {tag})")

@@ -68,14 +68,14 @@ class _Writer(CodecFunctionBuilder):
         super().__init__("write", cls, version, "def write(o, a):", GLOBALS)
         self.sink = "a"
 
-    def fixed_run(self, codes: str, expressions: list[str]) -> None:
+    def emit_fixed(self, codes: str, expressions: list[str]) -> None:
         """Write the run with one struct, or as it is where all of it is known now."""
         packing = self.struct_of(codes)
         if all(expression.lstrip("-").isdigit() for expression in expressions):
             constant = packing.pack(*(int(expression) for expression in expressions))
-            self.place(f"{self.sink}({self.bind(constant)})")
+            self.append_unflushed(f"{self.sink}({self.bind(constant)})")
         else:
-            self.place(f"{self.sink}({self.bind(packing.pack)}({', '.join(expressions)}))")
+            self.append_unflushed(f"{self.sink}({self.bind(packing.pack)}({', '.join(expressions)}))")
 
     def structure(self, cls: Any, source: str) -> None:
         """Every field of `source`, which is a value of `cls`, is written."""
@@ -91,7 +91,7 @@ class _Writer(CodecFunctionBuilder):
     def absent(self, field: Field, source: str) -> None:
         """A field that this version cannot say must not say anything."""
         if not field.ignorable:
-            self.place(f"if {self.differs(field, source)}: raise Malformed('this version has no such field')")
+            self.append_unflushed(f"if {self.differs(field, source)}: raise Malformed('this version has no such field')")
 
     def says(self, field: Field, source: str) -> str:
         """A condition: the tagged field is written. Kafka writes a struct that can be null even where it is null."""
@@ -109,20 +109,20 @@ class _Writer(CodecFunctionBuilder):
     def field(self, field: Field, source: str) -> None:
         """One field is written."""
         if field.kind in STRUCT_CODES:
-            self.fixed(STRUCT_CODES[field.kind], source)
+            self.append_fixed(STRUCT_CODES[field.kind], source)
             return
         nullable = field.is_nullable(self.version)
         if field.kind == "struct" and not nullable:
             self.structure(field.element, source)
             return
-        value = self.fresh("v")
+        value = self.fresh_name("v")
         self.add(f"{value} = {source}")
         if nullable:
             with self.block(f"if {value} is None:"):
                 self.null(field)
         with self.unless_null(field):
             if field.kind == "struct":
-                self.fixed("b", "1")
+                self.append_fixed("b", "1")
                 self.structure(field.element, value)
             elif field.kind == "array":
                 self.array(field, value)
@@ -134,20 +134,20 @@ class _Writer(CodecFunctionBuilder):
     def null(self, field: Field) -> None:
         """Null is written."""
         if field.kind == "struct":
-            self.fixed("b", str(NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT))
+            self.append_fixed("b", str(NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT))
         elif self.flexible:
-            self.fixed("B", "0")
+            self.append_fixed("B", "0")
         else:
-            self.fixed(length_code(field), str(null_length(field)))
+            self.append_fixed(length_code(field), str(null_length(field)))
 
     def length(self, field: Field, value: str) -> str:
         """The length of `value` is written; the name that it has."""
-        size = self.fresh("n")
+        size = self.fresh_name("n")
         if self.flexible:
             self.add(f"{size} = len({value}) + 1", f"{self.sink}(ONE_BYTE[{size}] if {size} < 128 else varint({size}))")
         else:
             self.add(f"{size} = len({value}){' // 2' if field.kind == 'chars' else ''}")
-            self.fixed(length_code(field), size)
+            self.append_fixed(length_code(field), size)
         return size
 
     def run_of_bytes(self, field: Field, value: str) -> None:
@@ -170,7 +170,7 @@ class _Writer(CodecFunctionBuilder):
             many = f"pack(f'>{{{count}}}{code}', *{value})"
             self.add(f"{self.sink}({few}[{count}](*{value}) if {size} <= {ARRAYS_BY_COUNT} else {many})")
             return
-        item = self.fresh("o")
+        item = self.fresh_name("o")
         with self.block(f"for {item} in {value}:"):
             if isinstance(element, Field):
                 self.field(element, item)
@@ -180,7 +180,7 @@ class _Writer(CodecFunctionBuilder):
     def columns(self, field: Field, value: str) -> None:
         """Columns are written as an array: all at once if no element has a text, else one by one."""
         assert not self.flexible, f"{field.name} has columns in a flexible version"
-        fields, size = fields_of(field), self.fresh("n")
+        fields, size = fields_of(field), self.fresh_name("n")
         places = [place for place, each in enumerate(fields) if each.is_in(self.version)]
         present = tuple(fields[place] for place in places)
         self.add(f"{size} = len({value}[0])")
@@ -190,9 +190,9 @@ class _Writer(CodecFunctionBuilder):
                 with self.inside_field(each.name), self.block(f"for each in {value}[{place}]:"):
                     self.absent(each, "each")
                     self.add("pass")
-        self.fixed("i", size)
+        self.append_fixed("i", size)
         codes, nulls = all_null_layout(present, self.version)
-        row, said = self.fresh("o"), self.fresh("s")
+        row, said = self.fresh_name("o"), self.fresh_name("s")
         if codes:
             taken = ", ".join(f"{value}[{place}]" for place in places)
             self.add(f"{said} = blank_bytes({self.bind(Struct('>' + codes))}, {self.bind(nulls)}, {size}, [{taken}])")
@@ -208,14 +208,14 @@ class _Writer(CodecFunctionBuilder):
         """The tagged fields that are not at their defaults are written in the order of their tags."""
         known = [field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)]
         if not known:
-            self.fixed("B", "0")
+            self.append_fixed("B", "0")
             return
-        said, outer = self.fresh("t"), self.sink
+        said, outer = self.fresh_name("t"), self.sink
         self.add(f"{said} = []")
         for field in sorted(known, key=lambda field: field.tag or 0):
-            parts, body, value = self.fresh("w"), self.fresh("s"), f"{source}.{field.name}"
+            parts, body, value = self.fresh_name("w"), self.fresh_name("s"), f"{source}.{field.name}"
             with self.inside_field(field.name), self.block(f"if {self.says(field, value)}:"):
-                self.sink = self.fresh("a")
+                self.sink = self.fresh_name("a")
                 self.add(f"{parts} = []; {self.sink} = {parts}.append")
                 self.field(field, value)
                 self.add(f"{body} = b''.join({parts})")

@@ -38,21 +38,22 @@ class TaskOracle:
         """The same, asked so many times, and the milliseconds that each took."""
         tasks, crew, policy = question
         rows = zip(
-            *(each.tolist() for each in (tasks.subtopology, tasks.partition, tasks.stateful.astype(int), tasks.end)), strict=True
+            *(each.tolist() for each in (tasks.subtopology, tasks.partition, tasks.stateful.astype(int), tasks.end_offset_sum)),
+            strict=True,
         )
         self._ask("tasks", *(f"{sub}:{partition}:{stateful}:{end}" for sub, partition, stateful, end in rows))
-        for process, consumers in enumerate(crew.consumers.tolist()):
+        for process, consumers in enumerate(crew.consumer_counts.tolist()):
             mine = np.flatnonzero(crew.process == process)
-            had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.active[row])}" for row in mine)
+            had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.is_running[row])}" for row in mine)
             tags = ",".join(f"{key}={value}" for key, value in crew.tags[process].items()) or "-"
             self._ask("process", consumers, tags, *had)
         self._ask(
             "assign",
             name,
-            policy.standbys,
+            policy.num_standby_replicas,
             policy.acceptable_recovery_lag,
             policy.max_warmup_replicas,
-            ",".join(policy.tags) or "-",
+            ",".join(policy.rack_aware_tags) or "-",
             times,
         )
         active, standby, (probes,), spent = (self._heard() for _ in range(4))

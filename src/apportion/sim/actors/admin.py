@@ -5,15 +5,8 @@ from typing import Any
 from apportion.errors import Code
 from apportion.member.batch.offsets import fetch_request
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.requests import (
-    CONSUMER_GROUP_DESCRIBE_VERSION,
-    OFFSET_FETCH_VERSION,
-    NoAnswer,
-    SendRequest,
-    Sleep,
-    fetch_topics,
-)
-from apportion.sim.kernel.client import Client
+from apportion.sim.actors.requests import CONSUMER_GROUP_DESCRIBE_VERSION, OFFSET_FETCH_VERSION, NoAnswer, fetch_topics
+from apportion.sim.kernel.client import Client, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.batch import encode_batch

@@ -6,7 +6,7 @@ or a Spark worker's work, is `script`; what of it is in the owner's hands is tol
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
@@ -36,6 +36,7 @@ from apportion.sim.actors.requests import METADATA_VERSION, AwaitMember
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
 from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
 from apportion.sim.kernel.network import RequestChannel
+from apportion.sim.kernel.observer import NOTHING_IN_USE, InUse, Observer
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import CONSUMER, Scenario
 from apportion.topics import TopicIdPartition
@@ -46,9 +47,6 @@ from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
-
-if TYPE_CHECKING:
-    from apportion.sim.checks.checker import InvariantChecker
 
 FIND_COORDINATOR_VERSION = 4  # the versions that are spoken
 REQUEST_VERSIONS = {
@@ -73,16 +71,6 @@ def has_new_target(member: AnyMember) -> bool:
     return view.epoch > 0 and view.target is not None and view.target != view.owned
 
 
-class InUse(NamedTuple):
-    """The partitions that an owner uses, and the incarnation of its member in which it got them."""
-
-    incarnation: int
-    partitions: Mapping[TopicIdPartition, None]
-
-
-NOTHING_IN_USE = InUse(0, {})
-
-
 class Application(Client):
     """One application. `in_use` is what its owner uses now; `next_protocol_choice` what its next process will speak."""
 
@@ -95,7 +83,7 @@ class Application(Client):
         broker: BrokerProcess,
         topics: tuple[str, ...],
         is_static: bool,
-        observer: "InvariantChecker",
+        observer: Observer,
         protocols: ProtocolPair,
     ) -> None:
         super().__init__(simulation, name, broker)

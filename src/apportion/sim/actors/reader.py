@@ -7,7 +7,8 @@ from apportion.errors import Refused
 from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.membership import Adopted, Polled
 from apportion.sim.actors.member import Application, has_new_target
-from apportion.sim.actors.requests import AwaitMember, NoAnswer, Sleep, commit, committed_offsets, fetch_topics, list_offsets
+from apportion.sim.actors.requests import AwaitMember, NoAnswer, commit, committed_offsets, fetch_topics, list_offsets
+from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.topics import TopicId, TopicIdPartition
 

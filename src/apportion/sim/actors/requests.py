@@ -4,20 +4,19 @@ Which code means what is `member.reactions`; this is the simulated sister of `cl
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import NO_MEMBER, Membership, commit_errors, commit_request, fetch_request, parse_fetch_response
 from apportion.member.reactions import Reaction, reaction
-from apportion.sim.kernel.clock import Script, SimulatedProcess
+from apportion.sim.kernel.client import SendRequest, Sleep
+from apportion.sim.kernel.clock import Script
+from apportion.sim.kernel.observer import PartitionOwner
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-
-if TYPE_CHECKING:
-    from apportion.sim.actors.member import Application
 
 (
     OFFSET_COMMIT_VERSION,
@@ -33,19 +32,6 @@ TIMEOUT_MS = 5_000
 EPOCH_WAIT_MS = 1_000  # so long a member waits for its next epoch before it commits again
 
 
-class SendRequest(NamedTuple):
-    """Ask the broker. The answer, or None if none will come."""
-
-    body: Any
-    version: int
-
-
-class Sleep(NamedTuple):
-    """Let so much time pass."""
-
-    duration_ms: int
-
-
 class AwaitMember(NamedTuple):
     """Wait until the condition holds of the member, or the timeout is over."""
 
@@ -53,12 +39,20 @@ class AwaitMember(NamedTuple):
     condition: Callable[[Any], bool]
 
 
+class Clocked(Protocol):
+    """Anything with a monotonic clock."""
+
+    def mono_ms(self) -> int:
+        """Return the clock's milliseconds."""
+        ...
+
+
 class NoAnswer(Exception):
     """Nobody answered in time."""
 
 
 def send_until_accepted(
-    process: SimulatedProcess, api: str, ask: SendRequest, read: Callable[[Any], tuple[Code, Any]], until_ms: int
+    process: Clocked, api: str, ask: SendRequest, read: Callable[[Any], tuple[Code, Any]], until_ms: int
 ) -> Script:
     """What `read` makes of the answer, once its code is NONE; asked again as the table of reactions says.
 
@@ -81,7 +75,7 @@ def send_until_accepted(
         yield Sleep(RETRY_MS)
 
 
-def as_member(application: "Application", incarnation: int, ask: Callable[[Membership, int], Script]) -> Script:
+def as_member(application: PartitionOwner, incarnation: int, ask: Callable[[Membership, int], Script]) -> Script:
     """What `ask` comes to, said by the member in that life (0: by nobody); said again if its epoch moves on meanwhile."""
     until_ms = application.mono_ms() + TIMEOUT_MS
     if incarnation == 0:
@@ -98,7 +92,7 @@ def as_member(application: "Application", incarnation: int, ask: Callable[[Membe
         yield AwaitMember(EPOCH_WAIT_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
 
 
-def commit(application: "Application", offsets: Mapping[TopicIdPartition, int], incarnation: int, metadata: str = "") -> Script:
+def commit(application: PartitionOwner, offsets: Mapping[TopicIdPartition, int], incarnation: int, metadata: str = "") -> Script:
     """The group has stored these offsets."""
 
     def send(membership: Membership, until_ms: int) -> Script:
@@ -115,19 +109,19 @@ def commit(application: "Application", offsets: Mapping[TopicIdPartition, int], 
         yield from as_member(application, incarnation, send)
 
 
-def committed_offsets(application: "Application", partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
+def committed_offsets(application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
     """The group's offset of each place; None where it has none."""
     found = yield from committed_with_metadata(application, partitions, incarnation)
     return {partition: one.offset for partition, one in found.items()}
 
 
-def committed_with_metadata(application: "Application", partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
+def committed_with_metadata(application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
     """What the group has stored of each place, with its metadata."""
     wanted = tuple(partitions)
 
     def read(answer: Any) -> tuple[Code, Any]:
         code, found = parse_fetch_response(answer, wanted)
-        return first_error([code, *found.codes.values()]), found.stored
+        return first_error([code, *found.codes.values()]), found.committed
 
     def send(membership: Membership, until_ms: int) -> Script:
         return send_until_accepted(
@@ -146,7 +140,7 @@ def first_error(codes: Iterable[Code]) -> Code:
     return next((code for code in codes if code is not Code.NONE), Code.NONE)
 
 
-def list_offsets(process: SimulatedProcess, partitions: Iterable[TopicIdPartition], when: int) -> Script:
+def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
     """Where the logs of these places begin (EARLIEST) or end (LATEST)."""
     wanted: dict[str, list[TopicIdPartition]] = {}
     for partition in partitions:
@@ -172,7 +166,7 @@ def list_offsets(process: SimulatedProcess, partitions: Iterable[TopicIdPartitio
     return (yield from send_until_accepted(process, "ListOffsets", request, read, process.mono_ms() + TIMEOUT_MS))
 
 
-def fetch_topics(process: SimulatedProcess, wanted: Iterable[str | TopicId]) -> Script:
+def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
     """Those of these topics (by name or by id) that exist, as Topics."""
     asked = tuple(
         MetadataRequestTopic(name=each) if isinstance(each, str) else MetadataRequestTopic(topic_id=each, name=None)
@@ -190,7 +184,7 @@ def fetch_topics(process: SimulatedProcess, wanted: Iterable[str | TopicId]) -> 
     )
 
 
-def describe_classic_group(application: "Application") -> Script:
+def describe_classic_group(application: PartitionOwner) -> Script:
     """The classic group as its coordinator describes it; in state DEAD where it is none."""
     request = SendRequest(DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION)
 
@@ -201,7 +195,7 @@ def describe_classic_group(application: "Application") -> Script:
     return (yield from send_until_accepted(application, "DescribeGroups", request, read, application.mono_ms() + TIMEOUT_MS))
 
 
-def describe_consumer_group(application: "Application") -> Script:
+def describe_consumer_group(application: PartitionOwner) -> Script:
     """The group as its coordinator describes it."""
     request = SendRequest(ConsumerGroupDescribeRequest(group_ids=(application.group,)), CONSUMER_GROUP_DESCRIBE_VERSION)
     until_ms = application.mono_ms() + TIMEOUT_MS

@@ -5,7 +5,7 @@ may bring its number back: no two synced generations have the same.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.errors import Code
@@ -13,6 +13,7 @@ from apportion.machine import Arrived, Ticket
 from apportion.sim.checks.stickiness import needless_moves
 from apportion.sim.checks.subscriptions import NamePartition, assigned_partitions, decode_subscription
 from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -21,9 +22,6 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records.groups import GroupMetadataValue
-
-if TYPE_CHECKING:
-    from apportion.sim.actors.member import Application
 
 MEMBER_REQUESTS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 """Requests that show that a member lives."""
@@ -214,7 +212,7 @@ class ClassicGroupChecker:
 
     # hands
 
-    def check_exclusive_use(self, group: ClassicGroup, applications: Iterable["Application"]) -> None:
+    def check_exclusive_use(self, group: ClassicGroup, applications: Iterable[PartitionOwner]) -> None:
         """No two members of the newest synced generation use one place.
 
         Who is at an older one (a static member that did not come, a member that was dismissed) may not know it yet: what such an

@@ -1,14 +1,11 @@
 """Figures of a history: rebalances, how long groups took to converge, how long partitions were in nobody's hands."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.trace import OwnershipChange
 from apportion.topics import TopicIdPartition
-
-if TYPE_CHECKING:
-    from apportion.sim.actors.member import Application
 
 
 class RunCounters:
@@ -33,7 +30,7 @@ class RunCounters:
             took_ms = now_ms - self._unconverged_since_ms.pop(name)
             self.slowest_convergence_ms = max(self.slowest_convergence_ms, took_ms)
 
-    def ownership_changed(self, group: str, applications: Iterable["Application"]) -> None:
+    def ownership_changed(self, group: str, applications: Iterable[PartitionOwner]) -> None:
         """Some owner of the group uses other places."""
         now: dict[TopicIdPartition, str] = {}
         for application in applications:

@@ -24,7 +24,7 @@ class MemberSnapshot(NamedTuple):
     metadata: Any
     since_ms: int  # of the broker's clock, in this hold
 
-    def has_hold_of(self, member: ConsumerGroupMember) -> bool:
+    def has_same_assignment(self, member: ConsumerGroupMember) -> bool:
         """Nothing has happened to what the member holds since."""
         return (
             self.assigned is member.assigned

@@ -1,19 +1,30 @@
 """A process that asks the broker: one connection for its work, and the work as a story."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.requests import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner, SimulatedProcess, Simulation
-from apportion.sim.kernel.network import Link, RequestChannel
+from apportion.sim.kernel.network import BrokerHost, Link, RequestChannel
 
 REQUEST_TIMEOUT_MS = 2_500
+
+
+class SendRequest(NamedTuple):
+    """Effect: send a request to the broker. Its result is the answer, or None if none will come."""
+
+    body: Any
+    version: int
+
+
+class Sleep(NamedTuple):
+    """Effect: let simulated time pass."""
+
+    duration_ms: int
 
 
 class Client(SimulatedProcess):
     """A process with a link to the broker and something to do."""
 
-    def __init__(self, simulation: Simulation, name: str, broker: BrokerProcess) -> None:
+    def __init__(self, simulation: Simulation, name: str, broker: BrokerHost) -> None:
         super().__init__(simulation, name)
         self.broker = broker
         self.link = Link(simulation, name)

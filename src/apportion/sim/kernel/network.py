@@ -6,14 +6,11 @@ unless the broker's host has it already. A broker that lives again, or is away, 
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from apportion.machine import Caller, Ticket
 from apportion.sim.kernel.clock import Callback, ScheduledCall, SimulatedProcess, Simulation, cancel
 from apportion.wire.table import api_of, decode_request, decode_response, encode_request, encode_response
-
-if TYPE_CHECKING:
-    from apportion.sim.actors.broker import BrokerProcess
 
 UP, DOWN = 0, 1
 NO_ANSWER = None
@@ -72,12 +69,24 @@ class Link:
             callback(*args)
 
 
+class BrokerHost(Protocol):
+    """The broker's end of every connection."""
+
+    def receive(self, connection: SimulatedConnection, link: Link, request: Any, version: int, channel: "RequestChannel") -> None:
+        """Take a request that has arrived."""
+        ...
+
+    def connection_closed(self, connection: SimulatedConnection) -> None:
+        """Learn that the application has closed the connection."""
+        ...
+
+
 class RequestChannel:
     """An application's way to ask the broker: one connection after another, one request at a time."""
 
     __slots__ = ("_broker", "_connection", "_link", "_on_answer", "_process", "_timer", "caller")
 
-    def __init__(self, process: SimulatedProcess, link: Link, broker: "BrokerProcess") -> None:
+    def __init__(self, process: SimulatedProcess, link: Link, broker: BrokerHost) -> None:
         self._process = process
         self._link = link
         self._broker = broker

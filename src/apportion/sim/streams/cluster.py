@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.state import ClassicGroupState as ClassicGroupState
 from apportion.member.membership import MembershipState
-from apportion.sim.actors.cluster import SimulatedCluster
 from apportion.sim.actors.member import Application
+from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
@@ -36,7 +36,9 @@ class StreamsCluster(SimulatedCluster):
     which all were active for the first time.
     """
 
-    def __init__(self, simulation: Simulation, instances: Sequence[Instance], policy: AssignmentConfigs, probing_ms: int) -> None:
+    def __init__(
+        self, simulation: Simulation, instances: Sequence[Instance[StreamThread]], policy: AssignmentConfigs, probing_ms: int
+    ) -> None:
         """instances: those of the application; they share the world's workers, which are their threads, evenly."""
         self._probing_ms = probing_ms
         self.policy = policy
@@ -63,7 +65,7 @@ class StreamsCluster(SimulatedCluster):
         thread.attach(instance, self._record_change, policy=self.policy, probing_interval_ms=self._probing_ms)
         self.threads.append(thread)
         self.applications.append(thread)
-        self.checker.applications[thread.name] = thread
+        self.checker.owners[thread.name] = thread
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
         """Nobody begins before there is something to read, and no process before the one of before has ended."""
@@ -83,7 +85,7 @@ class StreamsCluster(SimulatedCluster):
                 return group
         return None
 
-    def leader_or_none(self) -> Instance | None:
+    def leader_or_none(self) -> Instance[StreamThread] | None:
         """The instance of which a thread leads the group."""
         group = self.classic_or_none
         return (

@@ -1,16 +1,51 @@
 """One instance of a Kafka Streams application: stream threads in one process, and the state that they keep on one disk."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import LEAVES_GROUP_ON_CLOSE
 from apportion.streams.metadata.upgrades import RollingBounce
 
-if TYPE_CHECKING:
-    from apportion.sim.streams.thread import StreamThread
+
+class InstanceThread(Protocol):
+    """What an instance knows of its stream threads.
+
+    progress_at_join: the task offset sums in the subscription with which the thread last joined.
+    """
+
+    is_up: bool
+    incarnation: int
+    progress_at_join: dict[TaskId, int]
+
+    @property
+    def active(self) -> Mapping[TaskId, None]:
+        """The tasks that the thread runs."""
+        ...
+
+    @property
+    def opened(self) -> Mapping[TaskId, None]:
+        """The tasks whose state directories the thread has locked."""
+        ...
+
+    @property
+    def assigned_version(self) -> int:
+        """The metadata version of the thread's newest assignment; -1 without one."""
+        ...
+
+    def close(self) -> None:
+        """Close the thread as `KafkaStreams.close` does."""
+        ...
+
+    def deliver(self, incarnation: int, callback: Callable[..., None], *args: Any) -> None:
+        """Call back within that incarnation of the thread's process."""
+        ...
 
 
-class Instance:
+T = TypeVar("T", bound=InstanceThread)
+
+
+class Instance(Generic[T]):
     """One instance. `runs_as` is what its process runs as, `will_run_as` what its next one will.
 
     disk, state: of each task that it has a store of: the offset in the changelog up to which the store goes, as the next process
@@ -21,7 +56,7 @@ class Instance:
     def __init__(self, name: str, first: RollingBounce) -> None:
         self.name = name
         self.runs_as = self.will_run_as = first
-        self.threads: list[StreamThread] = []
+        self.threads: list[T] = []
         self.disk: dict[TaskId, int] = {}
         self.state: dict[TaskId, int] = {}
         self.died_of = ""
@@ -40,7 +75,7 @@ class Instance:
     @property
     def version(self) -> int:
         """The newest metadata version that an assignment of its threads is in; -1 without one."""
-        return max((each.share.used for each in self.threads if each.is_up), default=-1)
+        return max((each.assigned_version for each in self.threads if each.is_up), default=-1)
 
     @property
     def active(self) -> int:
@@ -67,7 +102,7 @@ class Instance:
         """The disk has the whole state."""
         self.disk = dict(self.state)
 
-    def reportable_state(self, thread: "StreamThread") -> dict[TaskId, int]:
+    def reportable_state(self, thread: T) -> dict[TaskId, int]:
         """The state that this thread can speak of: of its own tasks, and if it is the first that lives, of those of nobody.
 
         A task that another one was given since it last asked to join is nobody's here: that one has not spoken of it yet.

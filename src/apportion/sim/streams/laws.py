@@ -89,7 +89,7 @@ def few_warmups(group: StreamsGroup) -> Iterator[str]:
         for task in each.share.standby:
             if task in copies:
                 copies[task] += 1
-    beyond = sum(max(0, count - group.policy.standbys) for count in copies.values())
+    beyond = sum(max(0, count - group.policy.num_standby_replicas) for count in copies.values())
     if beyond > group.policy.max_warmup_replicas:
         yield f"{beyond} tasks are warming up at once; no more than {group.policy.max_warmup_replicas} may."
 
@@ -111,4 +111,4 @@ STREAMS_LAWS = {
 def max_metadata_version(thread: StreamThread) -> int:
     """The newest metadata version that its process may speak, by its release and its `upgrade.from`."""
     release, upgrade_from = thread.instance.runs_as
-    return min(release.metadata, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.metadata))
+    return min(release.newest_version, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.newest_version))

@@ -17,6 +17,7 @@ from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import raise_site
 from apportion.sim.streams.cluster import InstanceChange, StreamsCluster
 from apportion.sim.streams.instance import Instance
+from apportion.sim.streams.thread import StreamThread
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.releases import RELEASES, known_release
 from apportion.streams.metadata.upgrades import RollingBounce, UpgradePath, forced_upgrade_path, upgrade_path
@@ -222,9 +223,9 @@ def rehearse(
 ) -> RehearsalResult:
     """What becomes of that upgrade. told: hears of each step when it has ended."""
     simulation = Simulation(rehearsal.scenario, trace)
-    policy = AssignmentConfigs(standbys=rehearsal.standbys, acceptable_recovery_lag=ACCEPTABLE_LAG)
+    policy = AssignmentConfigs(num_standby_replicas=rehearsal.standbys, acceptable_recovery_lag=ACCEPTABLE_LAG)
     first = RollingBounce(known_release(rehearsal.from_))
-    instances = [Instance(f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
+    instances = [Instance[StreamThread](f"app{number}", first) for number in range(1, rehearsal.instances + 1)]
     cluster = StreamsCluster(simulation, instances, policy, rehearsal.probing_ms)
     player = _Player(rehearsal, cluster, on_step)
     broken = None
@@ -274,7 +275,7 @@ class _Player:
             self.cluster.check_alive()
         self.cluster.checker.before_crash()
 
-    def _bounce_order(self) -> Sequence[Instance]:
+    def _bounce_order(self) -> Sequence[Instance[StreamThread]]:
         """The instances in order of name, but for the one that leads now, which comes when it shall."""
         leader = self.cluster.leader_or_none()
         others = [each for each in self.cluster.instances if each is not leader]
@@ -284,7 +285,7 @@ class _Player:
             others.insert(places[wanted] if isinstance(wanted, str) else wanted - 1, leader)
         return others
 
-    def _bounce_one(self, instance: Instance, bounce: RollingBounce) -> None:
+    def _bounce_one(self, instance: Instance[StreamThread], bounce: RollingBounce) -> None:
         """The instance has come back as `bounce` says, and the group has settled."""
         cluster, simulation = self.cluster, self.simulation
         number, at_ms, led = len(self.steps) + 1, simulation.now_ms, instance is cluster.leader_or_none()
@@ -322,7 +323,7 @@ class _Player:
             why = f"in step {step.number} a task was active nowhere for {step.unowned_ms} ms; {rehearsal.served_ms} are allowed."
             raise LawBroken("always-served", why)
 
-    def _crash(self, bounced: Instance) -> str:
+    def _crash(self, bounced: Instance[StreamThread]) -> str:
         """While that instance is away another dies without a word, or the broker does; it comes back after the same time."""
         cluster, away_ms = self.cluster, self.rehearsal.away_ms
         self.simulation.run(self.simulation.now_us + away_ms * 500)

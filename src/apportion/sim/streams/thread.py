@@ -5,7 +5,7 @@ some of the state reads after it. It closes as Kafka Streams does: without a wor
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.plan import LATEST
@@ -24,12 +24,11 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.member import Application, has_new_target
-from apportion.sim.actors.requests import AwaitMember, NoAnswer, SendRequest, Sleep, fetch_topics, list_offsets
-from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS
+from apportion.sim.actors.requests import AwaitMember, NoAnswer, fetch_topics, list_offsets
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.streams.instance import Instance
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
@@ -39,6 +38,9 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if TYPE_CHECKING:
+    from apportion.sim.streams.instance import Instance
 
 SOURCE, WORDS, COUNTS = "t0", "wordcount-words-repartition", "wordcount-counts-changelog"
 WORD_COUNT = topology_of(
@@ -68,12 +70,12 @@ class StreamThread(Application):
     """One thread of `instance`. active: the tasks that it runs; restoring: those of them whose stores it does not have yet."""
 
     group = "wordcount"
-    instance: Instance
+    instance: "Instance[StreamThread]"
     settings: Mapping[str, Any]
     on_newer_version: Callable[["StreamThread", str], None]
     restart_later: Callable[["StreamThread", int], None]
 
-    def attach(self, instance: Instance, on_change: Callable[["StreamThread"], None], **settings: Any) -> None:
+    def attach(self, instance: "Instance[StreamThread]", on_change: Callable[["StreamThread"], None], **settings: Any) -> None:
         """Make it a thread of `instance`. on_change: called when its tasks may have changed. settings: see StreamsSettings."""
         self.on_change = on_change
         self.instance = instance
@@ -93,6 +95,11 @@ class StreamThread(Application):
         """The tasks that its member was given last."""
         assert isinstance(self.member, StreamsMember)
         return self.member.tasks()
+
+    @property
+    def assigned_version(self) -> int:
+        """The metadata version of its newest assignment; -1 without one."""
+        return self.share.used
 
     @property
     def opened(self) -> Mapping[TaskId, None]:
@@ -222,9 +229,9 @@ class StreamThread(Application):
                 self.step_member(MetadataFetched(request_id, seen))
             else:
                 assert isinstance(question, ListEndOffsets), "no source of this topology is a changelog"
-                places = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.places}
-                ends = yield from list_offsets(self, places.values(), LATEST)
-                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in places.items()}))
+                partitions = {place: TopicIdPartition(place.topic, b"", place.partition) for place in question.partitions}
+                ends = yield from list_offsets(self, partitions.values(), LATEST)
+                self.step_member(QueryAnswered(request_id, {place: ends[each] for place, each in partitions.items()}))
         except (Refused, NoAnswer) as problem:
             self.step_member(Unanswered(request_id, str(problem)))
 
@@ -332,7 +339,7 @@ class StreamThread(Application):
 
 def assignor_of(release: Release) -> str:
     """What that release shares tasks out by, unless it is told otherwise: since 2.6 it lets stores warm up first (KIP-441)."""
-    return "highavailability" if release.cooperative and release.metadata >= FIRST_WARMUP_VERSION else "sticky"
+    return "highavailability" if release.cooperative and release.newest_version >= FIRST_WARMUP_VERSION else "sticky"
 
 
 def task_of(place: TopicIdPartition) -> TaskId:

@@ -19,7 +19,7 @@ class Loads(NamedTuple):
     """What processes have that is not to be moved (`base`), for how many consumers, and how many more they may get at the most."""
 
     fixed: Longs
-    consumers: Ints
+    consumer_counts: Ints
     max_extra: Longs | int = 1 << 40
 
 
@@ -29,7 +29,7 @@ def balanced_counts(loads: Loads, amount: int, *had: Longs) -> Longs:
     No consumer of one process then has a whole one more than those of another, as far as what they have anyway and `most` allow. Of
     those with equal right, who had more than that keeps it; who does in more of `had`, first. What is too much for all is nobody's.
     """
-    weight = loads.consumers.astype(np.int64)
+    weight = loads.consumer_counts.astype(np.int64)
 
     def upto(level: int) -> Longs:
         size: Longs = np.clip((2 * weight * level // SCALE + 1) // 2 - loads.fixed, 0, loads.max_extra)
@@ -53,10 +53,10 @@ class CurrentTasks(NamedTuple):
     kind: 0.., of what sort each is. home: -1 for nowhere. runs: it runs at home. cost: what it takes to move it.
     """
 
-    kind: Ints
-    home: Ints
-    runs: Bools
-    cost: Longs
+    subtopology: Ints
+    owner: Ints
+    is_running: Bools
+    move_cost: Longs
 
 
 def assign_owners(tasks: CurrentTasks, totals: Longs, offers: RankedClients) -> Ints:
@@ -66,21 +66,21 @@ def assign_owners(tasks: CurrentTasks, totals: Longs, offers: RankedClients) -> 
     then what costs the least. How many move depends on the homes alone, not on the offers: so as one task after the other arrives
     where it should be, what is left to move only shrinks.
     """
-    if not len(tasks.home):
-        return tasks.home
+    if not len(tasks.owner):
+        return tasks.owner
     processes = len(totals)
-    at_home = np.flatnonzero(tasks.home >= 0)
-    cell = tasks.kind.astype(np.int64) * processes + tasks.home
-    sizes = np.bincount(tasks.kind)
+    at_home = np.flatnonzero(tasks.owner >= 0)
+    cell = tasks.subtopology.astype(np.int64) * processes + tasks.owner
+    sizes = np.bincount(tasks.subtopology)
     have, run = (
-        np.bincount(cell[those], minlength=len(sizes) * processes).reshape(-1, processes) for those in (at_home, tasks.runs)
+        np.bincount(cell[those], minlength=len(sizes) * processes).reshape(-1, processes) for those in (at_home, tasks.is_running)
     )
     room = counts_by_subtopology(sizes, totals, have, run) - have
     owner = move_to_candidates(tasks, room, offers)
-    staying = at_home[owner[at_home] == tasks.home[at_home]]
-    by_cell = staying[np.lexsort((tasks.cost[staying], tasks.runs[staying], cell[staying]))]
+    staying = at_home[owner[at_home] == tasks.owner[at_home]]
+    by_cell = staying[np.lexsort((tasks.move_cost[staying], tasks.is_running[staying], cell[staying]))]
     owner[by_cell[rank_within_group(cell[by_cell]) < -room.ravel()[cell[by_cell]]]] = -1
-    return fill_round_robin(tasks.kind, owner, np.maximum(room, 0))
+    return fill_round_robin(tasks.subtopology, owner, np.maximum(room, 0))
 
 
 def counts_by_subtopology(sizes: Longs, totals: Longs, *have: Longs) -> Longs:
@@ -108,12 +108,12 @@ def move_to_candidates(tasks: CurrentTasks, room: Longs, offers: RankedClients) 
 
     Nobody loses more than it has too much.
     """
-    owner = tasks.home.copy()
-    kind, home = tasks.kind[offers.task], tasks.home[offers.task]
+    owner = tasks.owner.copy()
+    kind, home = tasks.subtopology[offers.task], tasks.owner[offers.task]
     can_take = np.flatnonzero((room[kind, offers.process] > 0) & ((home < 0) | (room[kind, home] < 0)))
-    for row in can_take[np.lexsort((offers.rank[can_take], tasks.runs[offers.task[can_take]]))].tolist():
+    for row in can_take[np.lexsort((offers.rank[can_take], tasks.is_running[offers.task[can_take]]))].tolist():
         task, process = offers.task[row], offers.process[row]
-        sort, at = tasks.kind[task], tasks.home[task]
+        sort, at = tasks.subtopology[task], tasks.owner[task]
         if owner[task] == at and room[sort, process] > 0 and (at < 0 or room[sort, at] < 0):
             owner[task] = process
             room[sort, process] -= 1
@@ -150,12 +150,12 @@ def plan_active_tasks(group: AssignmentProblem, those: Bools, base: Longs, *, ho
     chosen = np.flatnonzero(those)
     number = np.full(len(those), -1, np.int32)
     number[chosen] = np.arange(len(chosen))
-    offers = group.had.where(those[group.had.task])
+    offers = group.ranked.where(those[group.ranked.task])
     offers = offers._replace(task=number[offers.task])
     home, rank = best_clients(offers.where(offers.rank <= home_rank), len(chosen))
     had = (np.bincount(home[those], minlength=len(base)) for those in (home >= 0, rank == RANK_RUNNING))
-    totals = balanced_counts(Loads(base, group.crew.consumers), len(chosen), *had)
+    totals = balanced_counts(Loads(base, group.clients.consumer_counts), len(chosen), *had)
     kind = np.unique(tasks.subtopology[chosen], return_inverse=True)[1].astype(np.int32)
     owner = np.full(len(those), -1, np.int32)
-    owner[chosen] = assign_owners(CurrentTasks(kind, home, rank == RANK_RUNNING, tasks.end[chosen]), totals, offers)
+    owner[chosen] = assign_owners(CurrentTasks(kind, home, rank == RANK_RUNNING, tasks.end_offset_sum[chosen]), totals, offers)
     return owner

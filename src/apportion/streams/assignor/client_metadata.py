@@ -29,7 +29,7 @@ class ConsumerMetadata(NamedTuple):
     """
 
     info: SubscriptionInfo | FutureInfo | None
-    owned: tuple[TopicPartition, ...] = ()
+    owned_partitions: tuple[TopicPartition, ...] = ()
     subscribes_to_topology: bool = True
 
 
@@ -37,7 +37,7 @@ class ConsumerMetadata(NamedTuple):
 class ClientMetadata:
     """One process. consumers: member ids, in order. host: where it answers queries; None if it does not say, or nonsense."""
 
-    id: bytes
+    process_id: bytes
     consumers: tuple[str, ...]
     host: HostInfo | None
     tags: Mapping[str, str]
@@ -123,7 +123,7 @@ def _task_rows(process: int, consumer: ConsumerMetadata, numbers: TaskIndex) -> 
     """ClientMetadata, task, offset sum, and whether it owns it, of all that one consumer says to have, or owns."""
     told, sums = task_offset_sums(consumer, numbers)
     known = dict.fromkeys(told)
-    owned = dict.fromkeys(numbers.index_of_partition.get(place, -1) for place in consumer.owned)
+    owned = dict.fromkeys(numbers.index_of_partition.get(place, -1) for place in consumer.owned_partitions)
     mute = not isinstance(consumer.info, SubscriptionInfo) or consumer.info.used < OFFSET_SUMS_SINCE
     more = [task for task in owned if task not in known]
     runs = [RUNNING if mute or not numbers.tasks[task].changelogs else 0 for task in more]

@@ -27,7 +27,7 @@ class Tasks(NamedTuple):
     subtopology: Ints
     partition: Ints
     stateful: Bools
-    end: Longs
+    end_offset_sum: Longs
 
 
 class ClientStates(NamedTuple):
@@ -39,12 +39,12 @@ class ClientStates(NamedTuple):
     it to run and restores it yet. A process without a row has nothing of the task: it lacks all of `end`.
     """
 
-    consumers: Ints
+    consumer_counts: Ints
     tags: tuple[Mapping[str, str], ...]
     process: Ints
     task: Ints
     lag: Longs
-    active: Bools
+    is_running: Bools
     previously_active: Bools
 
 
@@ -55,10 +55,10 @@ class AssignmentConfigs(NamedTuple):
     tags: rack.aware.assignment.tags.
     """
 
-    standbys: int = 0
+    num_standby_replicas: int = 0
     acceptable_recovery_lag: int = 10_000
     max_warmup_replicas: int = 2
-    tags: tuple[str, ...] = ()
+    rack_aware_tags: tuple[str, ...] = ()
 
 
 class TaskAssignment(NamedTuple):

@@ -19,8 +19,8 @@ class TagSets(NamedTuple):
     all others in it.
     """
 
-    kind: Ints
-    values: Ints
+    tag_set_of: Ints
+    tag_values: Ints
 
 
 def tag_sets_of(tags: Sequence[Mapping[str, str]], dimensions: Sequence[str]) -> TagSets:
@@ -38,19 +38,19 @@ def standbys_per_tag_set(kinds: TagSets, loads: Loads, active: Ints, wanted: int
     active: the process that should run each task. Each standby goes to the kind of the process with the least load for each
     consumer, of those that differ in the most dimensions and have no role in the task. Tasks with few such processes choose first.
     """
-    many = len(kinds.values)
+    many = len(kinds.tag_values)
     if many == 1:
         return np.full((len(active), 1), wanted, np.int64)
-    differs = ((kinds.values[:, None] != kinds.values) | (kinds.values[:, None] < 0))[kinds.kind]
-    consumers = loads.consumers.astype(np.int64)
+    differs = ((kinds.tag_values[:, None] != kinds.tag_values) | (kinds.tag_values[:, None] < 0))[kinds.tag_set_of]
+    consumers = loads.consumer_counts.astype(np.int64)
     load = loads.fixed * SCALE // consumers
     more = SCALE // consumers
     want = np.zeros((len(active), many), np.int64)
     differences = differs.sum(2)
     choices = (differences == differences.max(0)).sum(0)
-    for task in np.argsort(choices[kinds.kind[active]], kind="stable").tolist():
+    for task in np.argsort(choices[kinds.tag_set_of[active]], kind="stable").tolist():
         owner = int(active[task])
-        apart = differs[:, kinds.kind[owner]].copy()
+        apart = differs[:, kinds.tag_set_of[owner]].copy()
         taken = [owner]
         for _ in range(wanted):
             difference = apart.sum(1)
@@ -59,6 +59,6 @@ def standbys_per_tag_set(kinds: TagSets, loads: Loads, active: Ints, wanted: int
             chosen = int(best[np.argmin(load[best])])
             load[chosen] += more[chosen]
             taken.append(chosen)
-            want[task, kinds.kind[chosen]] += 1
-            apart &= differs[:, kinds.kind[chosen]]
+            want[task, kinds.tag_set_of[chosen]] += 1
+            apart &= differs[:, kinds.tag_set_of[chosen]]
     return want

@@ -16,9 +16,9 @@ def fallback(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> Tas
     """Who has which task until the group looks again. Lags are not looked at: a process that says to have some of a task has it."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     group = assignment_problem(
-        alike, crew._replace(active=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
+        alike, crew._replace(is_running=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
     )
-    runs = best_clients(group.had.where(group.had.rank == RANK_RUNNING), len(tasks.end))[0]
+    runs = best_clients(group.ranked.where(group.ranked.rank == RANK_RUNNING), len(tasks.end_offset_sum))[0]
     free = runs < 0
-    active = np.where(free, plan_active_tasks(group, free, np.bincount(runs[~free], minlength=len(crew.consumers))), runs)
+    active = np.where(free, plan_active_tasks(group, free, np.bincount(runs[~free], minlength=len(crew.consumer_counts))), runs)
     return assign_as_planned(TaskPlan(active, plan_standby_tasks(group, active)), probes=True)

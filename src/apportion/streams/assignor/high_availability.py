@@ -18,7 +18,7 @@ from apportion.streams.assignor.task_movements import TaskPlan, assign_with_warm
 def high_availability(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
     """Who has which task from now on; tasks with state first, then those without, to where the fewest run."""
     group = assignment_problem(tasks, crew, policy)
-    nothing = np.zeros(len(crew.consumers), np.int64)
+    nothing = np.zeros(len(crew.consumer_counts), np.int64)
     active = plan_active_tasks(group, tasks.stateful, nothing)
     now = assign_with_warmups(group, TaskPlan(active, plan_standby_tasks(group, active)))
     running = np.bincount(now.active[tasks.stateful], minlength=len(nothing))

@@ -31,16 +31,16 @@ class AssignmentProblem(NamedTuple):
     """What an assignor is asked about. had: the holdings of `crew`, as `policy` sees them."""
 
     tasks: Tasks
-    crew: ClientStates
-    policy: AssignmentConfigs
-    had: RankedClients
+    clients: ClientStates
+    configs: AssignmentConfigs
+    ranked: RankedClients
 
 
 def assignment_problem(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> AssignmentProblem:
     """The question with its holdings. A process that lacks all that a task has, has nothing to build on."""
-    rank = np.where(crew.active, RANK_RUNNING, np.where(crew.lag <= policy.acceptable_recovery_lag, RANK_CAUGHT_UP, crew.lag))
-    end = tasks.end[crew.task]
-    has = np.flatnonzero(crew.active | (tasks.stateful[crew.task] & ((crew.lag < end) | (end == 0))))
+    rank = np.where(crew.is_running, RANK_RUNNING, np.where(crew.lag <= policy.acceptable_recovery_lag, RANK_CAUGHT_UP, crew.lag))
+    end = tasks.end_offset_sum[crew.task]
+    has = np.flatnonzero(crew.is_running | (tasks.stateful[crew.task] & ((crew.lag < end) | (end == 0))))
     order = has[np.lexsort((crew.process[has], crew.lag[has], rank[has], crew.task[has]))]
     return AssignmentProblem(
         tasks, crew, policy, RankedClients(crew.task[order], crew.process[order], rank[order], crew.lag[order])
@@ -57,11 +57,11 @@ def best_clients(had: RankedClients, tasks: int) -> tuple[Ints, Longs]:
 
 def lag_behind(group: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
     """What process[i] lacks of task[i]: all of it where it says nothing."""
-    tasks, crew = group.tasks, group.crew
-    keys = crew.process.astype(np.int64) * len(tasks.end) + crew.task
-    asked = process.astype(np.int64) * len(tasks.end) + task
+    tasks, crew = group.tasks, group.clients
+    keys = crew.process.astype(np.int64) * len(tasks.end_offset_sum) + crew.task
+    asked = process.astype(np.int64) * len(tasks.end_offset_sum) + task
     at = np.minimum(np.searchsorted(keys, asked), max(len(keys) - 1, 0))
     if not len(keys):
-        return tasks.end[task]
-    lag: Longs = np.where(keys[at] == asked, crew.lag[at], tasks.end[task])
+        return tasks.end_offset_sum[task]
+    lag: Longs = np.where(keys[at] == asked, crew.lag[at], tasks.end_offset_sum[task])
     return lag

@@ -20,9 +20,9 @@ ROTATIONS = 8
 class StandbyProblem(NamedTuple):
     """How many standbys each task wants here, who runs it (-1: nobody here), what it has, and what the processes have to carry."""
 
-    want: Longs
+    wanted: Longs
     active: Ints
-    end: Longs
+    end_offset_sum: Longs
     loads: Loads
 
 
@@ -33,25 +33,25 @@ class StandbyAssignment(NamedTuple):
     """
 
     has_role: Bools
-    want: Longs
-    room: Longs
+    missing: Longs
+    spare: Longs
 
-    def fill(self, task: Ints | Longs, process: Ints | Longs, change: int = 1) -> None:
+    def add(self, task: Ints | Longs, process: Ints | Longs, change: int = 1) -> None:
         """Each process stands by for its task; with a change of -1 it no longer does."""
         self.has_role[task, process] = change > 0
-        np.subtract.at(self.want, task, change)
-        np.subtract.at(self.room, process, change)
+        np.subtract.at(self.missing, task, change)
+        np.subtract.at(self.spare, process, change)
 
 
 def balance_standbys(posts: StandbyProblem, had: RankedClients) -> tuple[Longs, Longs]:
     """Who should stand by for what: rows of task and process. had: what they have of the tasks that want a standby."""
     run = np.flatnonzero(posts.active >= 0)
-    role = np.zeros((len(posts.want), len(posts.loads.fixed)), np.bool_)
+    role = np.zeros((len(posts.wanted), len(posts.loads.fixed)), np.bool_)
     role[run, posts.active[run]] = True
     had = had.where(~role[had.task, had.process])
     taken, size = keep_caught_up(posts, had.where(had.rank <= RANK_CAUGHT_UP))
-    standing = StandbyAssignment(role, posts.want.copy(), size.copy())
-    standing.fill(taken.task, taken.process)
+    standing = StandbyAssignment(role, posts.wanted.copy(), size.copy())
+    standing.add(taken.task, taken.process)
     moving = True
     while moving:
         dropped = release_excess(posts, standing, taken, had)
@@ -60,7 +60,7 @@ def balance_standbys(posts: StandbyProblem, had: RankedClients) -> tuple[Longs, 
         moving = restore_released(standing, dropped) < len(dropped.task)
     overfill(posts, standing, size)
     role[run, posts.active[run]] = False
-    if (standing.room < 0).any() and (standing.room > 0).any():
+    if (standing.spare < 0).any() and (standing.spare > 0).any():
         rebalance_along_chains(posts, standing, had)
     task, process = np.nonzero(role)
     return task, process
@@ -72,50 +72,50 @@ def keep_caught_up(posts: StandbyProblem, near: RankedClients) -> tuple[RankedCl
     near: who could stand by at once. One that stood by already goes before one that is to lose the task.
     """
     near = near.where(np.lexsort((near.process, near.lag, near.rank == RANK_RUNNING, near.task)))
-    taken = rank_within_group(near.task) < posts.want[near.task]
+    taken = rank_within_group(near.task) < posts.wanted[near.task]
     base = posts.loads.fixed
     picks = np.bincount(near.process[taken], minlength=len(base))
-    runs = np.bincount(posts.active[(posts.active >= 0) & (posts.want > 0)], minlength=len(base))
-    loads = Loads(base, posts.loads.consumers, np.count_nonzero(posts.want) - runs)
-    size = balanced_counts(loads, int(posts.want.sum()), picks)
-    contested = np.bincount(near.task, minlength=len(posts.want)) > posts.want
+    runs = np.bincount(posts.active[(posts.active >= 0) & (posts.wanted > 0)], minlength=len(base))
+    loads = Loads(base, posts.loads.consumer_counts, np.count_nonzero(posts.wanted) - runs)
+    size = balanced_counts(loads, int(posts.wanted.sum()), picks)
+    contested = np.bincount(near.task, minlength=len(posts.wanted)) > posts.wanted
     rows = np.flatnonzero(contested[near.task])
     if len(rows) and (picks > size).any():
         edges = Edges(near.task[rows] + len(base), near.process[rows], np.zeros(len(rows), np.int64))
-        balance = np.concatenate((picks - size, np.zeros(len(posts.want), np.int64)))
+        balance = np.concatenate((picks - size, np.zeros(len(posts.wanted), np.int64)))
         taken[rows] = min_cost_rebalance(edges, taken[rows], balance)
     return near.where(taken), size
 
 
 def release_excess(posts: StandbyProblem, standing: StandbyAssignment, taken: RankedClients, had: RankedClients) -> RankedClients:
     """Of processes with too much, the posts that they give up: those that others are on the way to first, then the smallest."""
-    over, under = standing.room < 0, standing.room > 0
+    over, under = standing.spare < 0, standing.spare > 0
     rows = taken.where(over[taken.process] & standing.has_role[taken.task, taken.process])
-    on_the_way = np.full(len(posts.want), RANK_NONE)
+    on_the_way = np.full(len(posts.wanted), RANK_NONE)
     others = had.where(under[had.process] & ~standing.has_role[had.task, had.process])
     np.minimum.at(on_the_way, others.task, others.rank)
     rows = rows.where(~np.all(standing.has_role[rows.task][:, under], axis=1))  # but none that nobody else can have
-    rows = rows.where(np.lexsort((rows.task, posts.end[rows.task], on_the_way[rows.task], rows.process)))
-    rows = rows.where(rank_within_group(rows.process) < -standing.room[rows.process])
-    standing.fill(rows.task, rows.process, -1)
+    rows = rows.where(np.lexsort((rows.task, posts.end_offset_sum[rows.task], on_the_way[rows.task], rows.process)))
+    rows = rows.where(rank_within_group(rows.process) < -standing.spare[rows.process])
+    standing.add(rows.task, rows.process, -1)
     return rows
 
 
 def assign_to_candidates(standing: StandbyAssignment, had: RankedClients) -> None:
     """Those with room stand by for what they have something of, the best first."""
-    rows = had.where((standing.want[had.task] > 0) & (standing.room[had.process] > 0))
+    rows = had.where((standing.missing[had.task] > 0) & (standing.spare[had.process] > 0))
     for row in np.argsort(rows.rank, kind="stable"):
         task, process = rows.task[row : row + 1], rows.process[row : row + 1]
-        if standing.want[task] > 0 and standing.room[process] > 0 and not standing.has_role[task, process]:
-            standing.fill(task, process)
+        if standing.missing[task] > 0 and standing.spare[process] > 0 and not standing.has_role[task, process]:
+            standing.add(task, process)
 
 
 def restore_released(standing: StandbyAssignment, dropped: RankedClients) -> int:
     """Who gave up a post that nobody else took has it again; how many did."""
-    back = [row for row in range(len(dropped.task)) if standing.want[dropped.task[row]] > 0]
+    back = [row for row in range(len(dropped.task)) if standing.missing[dropped.task[row]] > 0]
     for row in back:
-        if standing.want[dropped.task[row]] > 0:  # of two that gave up the same task only one may be needed again
-            standing.fill(dropped.task[row : row + 1], dropped.process[row : row + 1])
+        if standing.missing[dropped.task[row]] > 0:  # of two that gave up the same task only one may be needed again
+            standing.add(dropped.task[row : row + 1], dropped.process[row : row + 1])
     return len(back)
 
 
@@ -126,11 +126,11 @@ def place_new(posts: StandbyProblem, standing: StandbyAssignment) -> None:
     """
     laid = np.empty((0, 2), np.int64)
     left = -1
-    while left != (left := int(standing.want.sum())) and (standing.room > 0).any():
+    while left != (left := int(standing.missing.sum())) and (standing.spare > 0).any():
         pairs = round_robin_pairs(posts, standing)
         clash = standing.has_role[pairs[:, 0], pairs[:, 1]]
         laid = np.concatenate((laid, pairs[~clash]))
-        standing.fill(*pairs[~clash].T)
+        standing.add(*pairs[~clash].T)
         found = [swap_conflict(standing, laid, pair) for pair in pairs[clash]]
         laid = np.concatenate((laid, *found))
 
@@ -140,11 +140,11 @@ def round_robin_pairs(posts: StandbyProblem, standing: StandbyAssignment) -> Lon
 
     The tasks of one process go to all others in turn, so that no single one has to carry everything when it is gone.
     """
-    processes = len(standing.room)
-    task = np.flatnonzero(standing.want > 0)
+    processes = len(standing.spare)
+    task = np.flatnonzero(standing.missing > 0)
     task = task[np.argsort(posts.active[task], kind="stable")]
     task = task[np.argsort(rank_within_group(posts.active[task]), kind="stable")]
-    process = np.repeat(np.arange(processes), np.maximum(standing.room, 0))
+    process = np.repeat(np.arange(processes), np.maximum(standing.spare, 0))
     turn = rank_within_group(process)
     best, fewest = np.empty((0, 2), np.int64), len(task) + 1
     for more in range(1, min(ROTATIONS, processes) + 1):
@@ -168,20 +168,20 @@ def swap_conflict(standing: StandbyAssignment, laid: Longs, pair: Longs) -> Long
     if not len(can):
         return laid[:0]
     other, its = laid[can[:1]].T
-    standing.fill(other, its, -1)
+    standing.add(other, its, -1)
     laid[can[0], 1] = process
-    standing.fill(other, laid[can[:1], 1])
-    standing.fill(pair[:1], its)
+    standing.add(other, laid[can[:1], 1])
+    standing.add(pair[:1], its)
     return np.stack((pair[:1], its), axis=1)
 
 
 def overfill(posts: StandbyProblem, standing: StandbyAssignment, size: Longs) -> None:
     """Nobody lacks a standby as long as there is a process without a role in the task: the least loaded takes it, room or not."""
-    for task in np.repeat(np.arange(len(standing.want)), standing.want).tolist():
-        load = (posts.loads.fixed + size - standing.room) * SCALE // posts.loads.consumers
+    for task in np.repeat(np.arange(len(standing.missing)), standing.missing).tolist():
+        load = (posts.loads.fixed + size - standing.spare) * SCALE // posts.loads.consumer_counts
         process = np.argmin(np.where(standing.has_role[task], RANK_NONE, load))
         if not standing.has_role[task, process]:
-            standing.fill(np.array([task]), np.array([process]))
+            standing.add(np.array([task]), np.array([process]))
 
 
 def rebalance_along_chains(posts: StandbyProblem, standing: StandbyAssignment, had: RankedClients) -> None:
@@ -189,9 +189,9 @@ def rebalance_along_chains(posts: StandbyProblem, standing: StandbyAssignment, h
 
     Only needed where one with room has a role already in all that one with too much could give it. `role` knows standbys alone.
     """
-    task, process = np.nonzero((posts.want > 0)[:, None] & (np.arange(len(standing.room)) != posts.active[:, None]))
+    task, process = np.nonzero((posts.wanted > 0)[:, None] & (np.arange(len(standing.spare)) != posts.active[:, None]))
     far = ~standing.has_role
     far[had.task, had.process] &= had.rank > RANK_CAUGHT_UP
-    edges = Edges(task + len(standing.room), process, far[task, process].astype(np.int64))
-    balance = np.concatenate((-standing.room, np.zeros(len(posts.want), np.int64)))
+    edges = Edges(task + len(standing.spare), process, far[task, process].astype(np.int64))
+    balance = np.concatenate((-standing.spare, np.zeros(len(posts.wanted), np.int64)))
     standing.has_role[task, process] = min_cost_rebalance(edges, standing.has_role[task, process], balance)

@@ -17,9 +17,9 @@ def sticky(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskA
     """Who has which task from now on: the previous owner, else one who has something of it, else who has the least to do."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
     group = assignment_problem(
-        alike, crew._replace(active=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
+        alike, crew._replace(is_running=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
     )
     active = plan_active_tasks(
-        group, np.ones(len(tasks.end), np.bool_), np.zeros(len(crew.consumers), np.int64), home_rank=RANK_RUNNING
+        group, np.ones(len(tasks.end_offset_sum), np.bool_), np.zeros(len(crew.consumer_counts), np.int64), home_rank=RANK_RUNNING
     )
     return assign_as_planned(TaskPlan(active, plan_standby_tasks(group, active)))

@@ -31,7 +31,7 @@ def assign_with_warmups(group: AssignmentProblem, plan: TaskPlan) -> TaskAssignm
     late = late[~np.isin(late, swapped)]
     waiting = np.stack((late, plan.active[late]), axis=1).astype(np.int64)
     more = replace_lagging_standbys(group, TaskPlan(active, standby), waiting)
-    warm = np.concatenate((waiting, more))[: group.policy.max_warmup_replicas]
+    warm = np.concatenate((waiting, more))[: group.configs.max_warmup_replicas]
     shares = assign_as_planned(TaskPlan(active, standby), len(waiting) + len(swapped) + len(more) > 0)
     return shares._replace(warmup=sorted_pairs(warm[:, 1], warm[:, 0]))
 
@@ -47,8 +47,10 @@ def replace_lagging_actives(group: AssignmentProblem, plan: TaskPlan) -> tuple[I
     task = np.flatnonzero(plan.active >= 0)
     lag = lag_behind(group, task, plan.active[task])
     active = plan.active.copy()
-    home, rank = best_clients(group.had, len(active))
-    late = (lag > group.policy.acceptable_recovery_lag) & (home[task] >= 0) & (home[task] != plan.active[task]) & (rank[task] < lag)
+    home, rank = best_clients(group.ranked, len(active))
+    late = (
+        (lag > group.configs.acceptable_recovery_lag) & (home[task] >= 0) & (home[task] != plan.active[task]) & (rank[task] < lag)
+    )
     active[task[late]] = home[task[late]]
     return active, task[late][np.argsort(lag[late], kind="stable")]
 
@@ -61,9 +63,9 @@ def replace_lagging_standbys(group: AssignmentProblem, now: TaskPlan, waiting: L
     task, place = np.nonzero(now.standby >= 0)
     process = now.standby[task, place]
     lag = lag_behind(group, task, process)
-    late = lag > group.policy.acceptable_recovery_lag
+    late = lag > group.configs.acceptable_recovery_lag
     late_ones = np.stack((task, place, lag), axis=1)[late][np.lexsort((process[late], task[late], lag[late]))]
-    best = unassigned_candidates(group.had, now, waiting, np.bincount(task[late], minlength=len(now.active)) > 0)
+    best = unassigned_candidates(group.ranked, now, waiting, np.bincount(task[late], minlength=len(now.active)) > 0)
     found = []
     for row, place_, lag_ in late_ones.tolist():
         choice = best.get(row)

@@ -17,7 +17,7 @@ class ProcessTasks(NamedTuple):
     stateful: Sequence[int]
     standby: Sequence[int]
     stateless: Sequence[int]
-    had: Mapping[str, Sequence[int]]
+    previous: Mapping[str, Sequence[int]]
 
 
 class ThreadTasks(NamedTuple):
@@ -30,8 +30,8 @@ class ThreadTasks(NamedTuple):
 def assign_tasks_to_threads(consumers: Sequence[str], work: ProcessTasks) -> dict[str, ThreadTasks]:
     """What each consumer runs and keeps. consumers: in order, at least one."""
     loads = dict.fromkeys(consumers, 0)
-    stateful = _assign_evenly(work.stateful, work.had, loads)
-    standby = _assign_evenly(work.standby, work.had, loads)
+    stateful = _assign_evenly(work.stateful, work.previous, loads)
+    standby = _assign_evenly(work.standby, work.previous, loads)
     stateless = _assign_evenly(work.stateless, {}, loads)
     return {
         consumer: ThreadTasks(tuple(sorted((*stateful[consumer], *stateless[consumer]))), tuple(sorted(standby[consumer])))

@@ -43,16 +43,16 @@ class DescribedConsumer:
     active: its tasks with the partitions that they read; without these where the assignment does not say which are whose.
     """
 
-    shown: MemberDescription
-    said: SubscriptionInfo | FutureInfo | None
-    given: AssignmentInfo | FutureInfo | None
+    description: MemberDescription
+    subscription: SubscriptionInfo | FutureInfo | None
+    assignment: AssignmentInfo | FutureInfo | None
     active: Mapping[TaskId, tuple[TopicPartition, ...]]
     decode_errors: tuple[str, ...] = ()
 
     @property
-    def spoken(self) -> MetadataVersions | None:
+    def versions(self) -> MetadataVersions | None:
         """The two version numbers that it said."""
-        return None if self.said is None else MetadataVersions(self.said.used, self.said.supported)
+        return None if self.subscription is None else MetadataVersions(self.subscription.used, self.subscription.supported)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class DescribedProcess:
     joined: an offset sum, RUNNING or OFFSET_UNKNOWN.
     """
 
-    id: bytes | None
+    process_id: bytes | None
     consumers: tuple[DescribedConsumer, ...]
     active: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
     standby: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
@@ -74,17 +74,17 @@ class DescribedProcess:
     @property
     def name(self) -> str:
         """Its id as Kafka Streams writes it in its logs, or the member id of a consumer that does not say it."""
-        return self.consumers[0].shown.member_id if self.id is None else _uuid_text(self.id)
+        return self.consumers[0].description.member_id if self.process_id is None else _uuid_text(self.process_id)
 
     @property
     def label(self) -> str:
         """Its name, and where it is."""
-        return f"{self.name} ({self.endpoint or self.consumers[0].shown.host.removeprefix('/')})"
+        return f"{self.name} ({self.endpoint or self.consumers[0].description.host.removeprefix('/')})"
 
     @property
-    def spoken(self) -> MetadataVersions | None:
+    def versions(self) -> MetadataVersions | None:
         """The version numbers of the consumer that understands least; None if none can be read."""
-        said = [each.spoken for each in self.consumers if each.spoken is not None]
+        said = [each.versions for each in self.consumers if each.versions is not None]
         return min(said, key=lambda spoken: (spoken.understood, spoken.used), default=None)
 
 
@@ -128,11 +128,11 @@ def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
     consumers = [_consumer(shown) for shown in _by_id(members)]
     processes: dict[bytes, list[DescribedConsumer]] = {}
     for each in consumers:
-        if isinstance(each.said, SubscriptionInfo):
-            processes.setdefault(bytes(each.said.process_id), []).append(each)
+        if isinstance(each.subscription, SubscriptionInfo):
+            processes.setdefault(bytes(each.subscription.process_id), []).append(each)
     named = [_process(process_id, tuple(processes[process_id])) for process_id in sorted(processes)]
-    nameless = [_process(None, (each,)) for each in consumers if not isinstance(each.said, SubscriptionInfo)]
-    times = [each.given.next_rebalance_ms for each in consumers if isinstance(each.given, AssignmentInfo)]
+    nameless = [_process(None, (each,)) for each in consumers if not isinstance(each.subscription, SubscriptionInfo)]
+    times = [each.assignment.next_rebalance_ms for each in consumers if isinstance(each.assignment, AssignmentInfo)]
     next_ms = min((time for time in times if time is not None), default=None)
     plain = GroupDescription((*named, *nameless), next_rebalance_ms=next_ms)
     return replace(plain, standby_kind=_standby_kind(plain), unowned=_unowned(plain))
@@ -194,9 +194,9 @@ def _partitions_by_task(
 def _process(process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]) -> DescribedProcess:
     """What its consumers said and were given, together."""
     active = {task: partitions for each in consumers for task, partitions in each.active.items()}
-    given = [each.given for each in consumers if isinstance(each.given, AssignmentInfo)]
+    given = [each.assignment for each in consumers if isinstance(each.assignment, AssignmentInfo)]
     standby = {task: partitions for each in given for task, partitions in each.standby.items()}
-    said = [each.said for each in consumers if isinstance(each.said, SubscriptionInfo)]
+    said = [each.subscription for each in consumers if isinstance(each.subscription, SubscriptionInfo)]
     sums: dict[TaskId, int] = {}
     for each in said:
         for task, offsets in each.offset_sums.items():
@@ -218,12 +218,12 @@ def _standby_kind(portrait: GroupDescription) -> StandbyKind:
     The second is so with the task assignors of Kafka Streams: whatever they make standbys of, each task with a state has as many,
     unless client tags are in the way or a task is just changing hands.
     """
-    given = [each.given for each in portrait.consumers]
+    given = [each.assignment for each in portrait.consumers]
     if not all(isinstance(each, AssignmentInfo) and each.used >= SCHEDULE_SINCE for each in given):
         return StandbyKind.EITHER
     if portrait.next_rebalance_ms is None:
         return StandbyKind.STANDBY
-    untagged = all(isinstance(each.said, SubscriptionInfo) and not each.said.tags for each in portrait.consumers)
+    untagged = all(isinstance(each.subscription, SubscriptionInfo) and not each.subscription.tags for each in portrait.consumers)
     if portrait.next_rebalance_ms == 0 or not untagged:
         return StandbyKind.EITHER
     copied = dict.fromkeys(task for process in portrait.processes for task in process.standby)
@@ -235,7 +235,7 @@ def _standby_kind(portrait: GroupDescription) -> StandbyKind:
 
 def _unowned(portrait: GroupDescription) -> tuple[TaskId, ...]:
     """What somebody ran and nobody was given. Nothing where some assignment cannot be read: it may be there."""
-    if not all(isinstance(each.given, AssignmentInfo) for each in portrait.consumers):
+    if not all(isinstance(each.assignment, AssignmentInfo) for each in portrait.consumers):
         return ()
     owned = {task for process in portrait.processes for task in process.active}
     ran = (task for process in portrait.processes for task, offsets in process.offset_sums.items() if offsets == RUNNING)

@@ -22,7 +22,7 @@ class UpgradeBlocker(NamedTuple):
     used: int
     understood: int
     newest_understood: int
-    holders: tuple[str, ...]
+    processes: tuple[str, ...]
     advice: tuple[str, ...]
 
 
@@ -44,7 +44,7 @@ def find_upgrade_blocker(said: Mapping[str, MetadataVersions]) -> UpgradeBlocker
 
 def releases_with_version(version: int) -> str:
     """The releases of Kafka Streams whose newest metadata version that is, such as "2.1 to 2.3"; "" if there is none."""
-    names = [name for name, release in RELEASES.items() if release.metadata == version != SIMULATED_VERSION]
+    names = [name for name, release in RELEASES.items() if release.newest_version == version != SIMULATED_VERSION]
     if not names or version == LATEST:
         return f"{names[0]} or newer" if names else ""
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

@@ -30,18 +30,18 @@ class VersionDecision(NamedTuple):
     told so in `spoken_to_future`. unfinished: all understand a higher version than somebody still speaks.
     """
 
-    spoken: MetadataVersions
+    versions: MetadataVersions
     future_members: tuple[str, ...]
     empty_members: tuple[str, ...]
     future_versions: MetadataVersions
-    unfinished: bool
+    upgrade_pending: bool
 
 
 class NextVersion(NamedTuple):
     """What a member speaks from now on, and why it joins again at once; None: it does not."""
 
     used: int
-    rejoins: str | None = None
+    rejoin_reason: str | None = None
 
 
 def decide_versions(said: Mapping[str, MetadataVersions], release: Release) -> VersionDecision:
@@ -49,7 +49,7 @@ def decide_versions(said: Mapping[str, MetadataVersions], release: Release) -> V
 
     Refused if a version cannot be, or if nobody can lead such a group: one member older than probing and one from the future.
     """
-    latest, manners = release.metadata, release.negotiation
+    latest, manners = release.newest_version, release.negotiation
     future = tuple(member for member in sorted(said) if said[member].used > latest)
     for member, spoken in sorted(said.items()):
         if spoken.used < 1 or spoken.understood < spoken.used:
@@ -65,9 +65,9 @@ def decide_versions(said: Mapping[str, MetadataVersions], release: Release) -> V
     common = min([latest, *(spoken.understood for spoken in said.values())])
     if manners is VersionNegotiation.SHARES:
         spoken = _versions_in(used, common)
-        return VersionDecision(spoken, future, (), spoken, unfinished=used < common)
+        return VersionDecision(spoken, future, (), spoken, upgrade_pending=used < common)
     spoken = _versions_in(used, latest)
-    return VersionDecision(spoken, future, future, MetadataVersions(latest, latest), unfinished=used < common)
+    return VersionDecision(spoken, future, future, MetadataVersions(latest, latest), upgrade_pending=used < common)
 
 
 def _versions_in(used: int, supported: int) -> MetadataVersions:
@@ -80,7 +80,7 @@ def next_subscription_version(sent: int, heard: MetadataVersions, release: Relea
     leads_unfinished: it leads, and its ruling was `unfinished`. Refused for an assignment in a version above
     `sent`, or with a supported version above what the release understands: the leader does not know what it says.
     """
-    latest, manners = release.metadata, release.negotiation
+    latest, manners = release.newest_version, release.negotiation
     if heard.used > sent:
         why = f"version {sent} was sent and version {heard.used} came back: an assignment never goes beyond its subscription"
         raise Refused(Code.INVALID_REQUEST, why)

@@ -24,7 +24,7 @@ class Release(NamedTuple):
     """
 
     name: str
-    metadata: int
+    newest_version: int
     negotiation: VersionNegotiation
     upgrade_from: tuple[str, ...]
     eager: bool
@@ -104,7 +104,7 @@ def known_release(name: str) -> Release:
 def initial_metadata_version(release: Release, upgrade_from: str | None) -> int:
     """The metadata version that a member of that release speaks at first. ValueError if it does not know that `upgrade.from`."""
     _check(release, upgrade_from)
-    return min(release.metadata, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.metadata))
+    return min(release.newest_version, VERSION_BY_UPGRADE_FROM.get(upgrade_from or "", release.newest_version))
 
 
 def is_eager(release: Release, upgrade_from: str | None) -> bool:

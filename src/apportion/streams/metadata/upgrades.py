@@ -71,8 +71,8 @@ def _age(release: Release) -> int:
 
 def _incompatibility_or_none(low: Release, high: Release) -> str | None:
     """Why members of the two cannot be in one group as they are; None if they can."""
-    if low.negotiation is VersionNegotiation.FAILS and high.metadata > low.metadata:
-        return f"a leader of {low.name} fails when a member speaks metadata version {high.metadata}"
+    if low.negotiation is VersionNegotiation.FAILS and high.newest_version > low.newest_version:
+        return f"a leader of {low.name} fails when a member speaks metadata version {high.newest_version}"
     if low.cooperative != high.cooperative:
         return f"members of {low.name if low.eager and not low.cooperative else high.name} rebalance eagerly"
     return None

@@ -1,0 +1,197 @@
+"""Which batches a topic takes, and in which form they are stored.
+
+A batch is judged by its header and by what its records say of themselves: their times, and whether they have keys. No record is
+made of it, and one that is stored in another compression is packed anew as a whole. Since everybody waits for that, one request
+may have so much looked into and no more (`ValidationBudget`). A batch that is too large for it is refused where its topic asks for
+keys,
+for young records or for another compression; elsewhere its header is believed.
+Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows no log and no producer state.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from apportion.errors import Code, DecodeError, Refused
+from apportion.node.topic_rules import TopicRules
+from apportion.wire.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    read_header,
+    recompress,
+    stamp_append_time,
+    stamp_create_time,
+)
+from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
+from apportion.wire.scan import RecordColumns, scan_records
+
+MAX_RECORDS = 1_000_000
+MAX_BYTES = 1 << 25
+MAX_REPORTED = 10_000
+GZIP_COST = 8
+"""What packing a byte as gzip costs where any other look at it is 1: some data take it a second for 5 MB."""
+NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = 2**63 - 1
+"""The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the future."""
+NO_TIMESTAMP = -1
+
+
+class ValidationBudget:
+    """How much of one request may still be looked into.
+
+    records: to be looked at, in batches of any kind. size_bytes: to be decompressed, or compressed anew; GZIP_COSTS times as many
+    for what becomes gzip. named: so many records at fault are named each; the sentence of a batch counts them all.
+    """
+
+    __slots__ = ("records", "reported", "size_bytes")
+
+    def __init__(self) -> None:
+        self.records = MAX_RECORDS
+        self.size_bytes = MAX_BYTES
+        self.reported = MAX_REPORTED
+
+    def decompress(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
+        """Return the records of a batch, decompressed. codec: of the compression that they are to be packed in anew, if any.
+
+        Errors: TooMuch beyond what may be looked into, INVALID_RECORD. Either may have cost all that was left, so nothing is left.
+        """
+        if header.count > self.records:
+            raise BudgetExceeded(f"{header.count} records", is_alone=header.count > MAX_RECORDS)
+        body, costs = view[HEADER_BYTES:], GZIP_COST if codec == GZIP else 0 if header.compression == NONE and codec is None else 1
+        most = self.size_bytes // costs if costs else len(body)
+        try:
+            plain = decompress(header.compression, body, most)
+        except DecodeError as error:
+            is_alone = self.size_bytes == MAX_BYTES
+            self.size_bytes = 0
+            if isinstance(error, DecompressionLimitExceeded):
+                raise BudgetExceeded(f"more than {most} bytes", is_alone=is_alone) from None
+            raise Refused(Code.INVALID_RECORD, str(error)) from None
+        self.records -= header.count
+        self.size_bytes -= costs * len(plain)
+        return plain
+
+
+class BudgetExceeded(Refused):
+    """A batch that there is no time to look into. Producers split what is too large alone, and send again what came with others."""
+
+    def __init__(self, what: str, *, is_alone: bool) -> None:
+        code = Code.MESSAGE_TOO_LARGE if is_alone else Code.REQUEST_TIMED_OUT
+        beside = "" if is_alone else ", beside the other batches of the request"
+        super().__init__(code, f"a batch of {what}, which this topic's settings ask to look into{beside}")
+
+
+class RecordError(NamedTuple):
+    """Why one record, by its place in the batch, was refused."""
+
+    batch_index: int
+    why: str
+
+
+class RecordsRefused(Refused):
+    """A batch that was refused for the sake of single records, each of which is told."""
+
+    def __init__(self, code: Code, why: str, faults: Sequence[RecordError]) -> None:
+        super().__init__(code, why)
+        self.errors = tuple(faults)
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch in the form in which it goes to the log, and its header."""
+
+    batch: bytearray
+    header: BatchHeader
+
+
+def validate_batch(
+    view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, budget: ValidationBudget
+) -> ValidatedBatch:
+    """Return the checked batch `view` as a topic of these rules stores it at wall clock `now_ms`.
+
+    Errors: INVALID_TIMESTAMP and INVALID_RECORD with the records that are at fault; TooMuch for a batch that would have to be
+    looked into and holds more than `allowance`; MESSAGE_TOO_LARGE also for one that has grown beyond `max.message.bytes` by the
+    topic's own compression: producers split it; RECORD_LIST_TOO_LARGE for one that no segment of the topic has room for.
+    """
+    if rules.is_append_time and header.timestamp_type == 1:
+        faults = [
+            RecordError(index, "only the broker gives the time of the append") for index in range(header.count)[: budget.reported]
+        ]
+        budget.reported -= len(faults)
+        raise RecordsRefused(Code.INVALID_TIMESTAMP, "a producer sends its own time, not that of the append", faults)
+    codec = None if rules.codec == header.compression else rules.codec
+    max_timestamp_ms = header.max_timestamp_ms
+    batch = bytearray(view)
+    if codec is not None or _checks_records(rules):
+        try:
+            plain = budget.decompress(view, header, codec)
+        except BudgetExceeded:
+            if codec is not None or _needs_every_record(rules):
+                raise
+            if not _is_timely(header.max_timestamp_ms, rules, now_ms):
+                raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future") from None
+        else:
+            scan = _scan(plain, header)
+            _check_records(scan, rules, now_ms, budget)
+            max_timestamp_ms = int(scan.timestamps_ms.max())
+            if codec is not None:
+                batch = recompress(header, plain, codec)
+    _check_size(batch, rules)
+    if rules.is_append_time:
+        return ValidatedBatch(batch, stamp_append_time(batch, now_ms))
+    if header.timestamp_type == 1 or max_timestamp_ms != header.max_timestamp_ms:  # Kafka takes both, and drops what is wrong
+        return ValidatedBatch(batch, stamp_create_time(batch, max_timestamp_ms))
+    return ValidatedBatch(batch, header if codec is None else read_header(batch))
+
+
+def _needs_every_record(rules: TopicRules) -> bool:
+    """Whether the header of a batch cannot say what the topic asks for: a key in each record, and none that is too old."""
+    return rules.is_compacted or (not rules.is_append_time and rules.before_max_ms < NEVER_TOO_OLD_MS)
+
+
+def _checks_records(rules: TopicRules) -> bool:
+    """Whether the topic asks for anything that a single record may not have."""
+    return _needs_every_record(rules) or (not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS)
+
+
+def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
+    try:
+        return scan_records(plain, header)
+    except DecodeError as error:
+        raise Refused(Code.INVALID_RECORD, str(error)) from None
+
+
+def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget) -> None:
+    """Refuse a batch with records that have no key where they need one, or a timestamp out of bounds; name them."""
+    keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
+    if not rules.is_append_time:
+        least_ms, most_ms = max(now_ms - rules.before_max_ms, -(1 << 63)), min(now_ms + rules.after_max_ms, (1 << 63) - 1)
+        times_ms = scan.timestamps_ms
+        outside = ((times_ms < least_ms) | (times_ms > most_ms)) & (times_ms != NO_TIMESTAMP)
+    if not (keyless | outside).any():
+        return
+    faults = [
+        RecordError(
+            index,
+            "a record of a compacted topic has a key"
+            if keyless[index]
+            else f"a timestamp of {scan.timestamps_ms[index]} is outside of what the topic takes",
+        )
+        for index in np.flatnonzero(keyless | outside)[: budget.reported].tolist()
+    ]
+    budget.reported -= len(faults)
+    if outside.any():
+        why = f"{outside.sum()} records of {len(outside)} have a time out of range"
+        raise RecordsRefused(Code.INVALID_TIMESTAMP, why, faults)
+    raise RecordsRefused(Code.INVALID_RECORD, f"{keyless.sum()} records of {len(keyless)} have no key", faults)
+
+
+def _check_size(batch: bytearray, rules: TopicRules) -> None:
+    """Refuse a batch that is too large in the form in which it would be stored."""
+    if len(batch) > rules.max_message_bytes:
+        raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes to be stored where {rules.max_message_bytes} are allowed")
+    if len(batch) > rules.segment_bytes:
+        raise Refused(Code.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes to be stored in segments of {rules.segment_bytes}")
+
+
+def _is_timely(timestamp_ms: int, rules: TopicRules, now_ms: int) -> bool:
+    return timestamp_ms == NO_TIMESTAMP or -rules.before_max_ms <= timestamp_ms - now_ms <= rules.after_max_ms

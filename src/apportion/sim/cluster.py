@@ -1,0 +1,135 @@
+"""Everybody who takes part in one world, and how they come and go."""
+
+from apportion.member.batch.plan import EARLIEST
+from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
+from apportion.sim.actors.broker import BrokerProcess
+from apportion.sim.actors.member import Application
+from apportion.sim.actors.protocols import draw_protocols
+from apportion.sim.actors.reader import Reader
+from apportion.sim.actors.sink import Sink
+from apportion.sim.actors.stray import Stray
+from apportion.sim.actors.worker import Worker, start_position
+from apportion.sim.checks.checker import InvariantChecker
+from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.network import DOWN, UP
+
+
+class SimulatedCluster:
+    """One world with everybody in it. Nobody lives before `start`."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        scenario = simulation.scenario
+        self.simulation = simulation
+        self.sink = Sink(first_offset=0 if start_position(scenario) == EARLIEST else None)
+        self.checker = InvariantChecker(simulation, {Worker.group: self.sink})
+        self.broker = BrokerProcess(simulation, self.checker)
+        self.checker.attach_broker(self.broker)
+        self.topic_admin = TopicAdmin(simulation, self.broker)
+        self.producer = RecordProducer(simulation, self.broker)
+        self.offset_monitor = OffsetMonitor(simulation, self.broker, (Worker.group, Reader.group))
+        self.names = [topic_name(index) for index in range(scenario.topics)]
+        self.applications: list[Application] = []
+        self.strays: list[Stray] = []
+        self._protocols = draw_protocols(scenario)
+        for index in range(scenario.members):
+            self._add_application(index)
+
+    def _add_application(self, index: int) -> None:
+        scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
+        topics, protocols = tuple(self.names), self._protocols[index]
+        if index < scenario.workers:
+            worker = Worker(self.simulation, f"worker{index}", self.broker, topics, is_static, self.checker, protocols)
+            worker.attach_sink(self.sink, self.checker.offsets.first)
+            self.applications.append(worker)
+        else:
+            self.applications.append(
+                Reader(
+                    self.simulation, f"reader{index - scenario.workers}", self.broker, topics, is_static, self.checker, protocols
+                )
+            )
+        self.checker.owners[self.applications[-1].name] = self.applications[-1]
+
+    def start(self) -> None:
+        """The broker starts, topics are made, and the applications begin one after the other."""
+        self.broker.start()
+        for name in self.names:
+            self.topic_admin.create(name, self.simulation.scenario.partitions)
+        self.simulation.call_later(50_000, self.producer.start)
+        self.simulation.call_later(60_000, self.offset_monitor.start)
+        rng = self.simulation.random_stream("opening")
+        for each in self.applications:
+            self.simulation.call_later(rng.randint(0, 3_000_000), self._start_if_current, each, each.incarnation)
+
+    def start_stray_query(self) -> None:
+        """A query with another sink begins in the workers' group, if that is known to have one."""
+        worker = next((each for each in self.applications if isinstance(each, Worker)), None)
+        if worker is None or not self.checker.offsets.is_shown(Worker.group):
+            return
+        name = f"stray{len(self.strays)}"
+        stray = Stray(self.simulation, name, self.broker, tuple(self.names), False, self.checker, worker.protocols)
+        stray.attach_sink(Sink(), {})
+        self.strays.append(stray)
+        self.checker.owners[name] = stray
+        stray.start()
+
+    def application(self, number: int) -> Application:
+        """The application of that number."""
+        return self.applications[number % len(self.applications)]
+
+    def crash_broker(self, tear_bytes: int | None, resets_connections: bool) -> None:
+        """The broker is down."""
+        self.checker.before_crash()
+        self.broker.crash(tear_bytes, resets_connections)
+
+    def start_broker(self) -> None:
+        """The broker is up."""
+        if not self.broker.is_up:
+            self.broker.start()
+
+    def restart(self, application: Application, away_ms: int) -> None:
+        """The application leaves, and is back after a while."""
+        if application.is_up:
+            application.deliver(application.incarnation, application.stop)
+            self.start_later(application, away_ms)
+
+    def switch(self, application: Application, away_ms: int) -> None:
+        """The application leaves, and is back with its other protocol."""
+        application.next_protocol_choice = application.protocols.other_than(application.protocol_choice)
+        self.restart(application, away_ms)
+
+    def start_later(self, application: Application, away_ms: int) -> None:
+        """A new process of the application lives after a while, once the old one has ended."""
+        self.simulation.call_later(max(1, away_ms) * 1_000, self._start_if_current, application, application.incarnation)
+
+    def _start_if_current(self, application: Application, incarnation: int) -> None:
+        if application.incarnation != incarnation:
+            return  # somebody else has started it
+        if application.is_up:
+            self.start_later(application, 100)  # it is still stopping, or stands still
+        else:
+            application.start()
+
+    def add_partitions(self) -> None:
+        """Every topic has a partition more, as if an operator had helped a group to look again."""
+        self.simulation.write_trace("world", "every topic gets a partition")
+        for name in self.names:
+            self.topic_admin.add_partitions(name, 1)
+
+    def end_faults(self) -> None:
+        """No fault lasts: everybody lives, hears and is heard, wants what all want, and works at full speed."""
+        self.simulation.write_trace("world", "the faults are over")
+        self.start_broker()
+        self.broker.resume(self.broker.incarnation)
+        self.broker.flushes_to_refuse = 0
+        self.broker.crash_in_flush = None
+        for each in self.applications:
+            for way in (UP, DOWN):
+                each.link.set_cut(way, False)
+            each.link.answers_to_lose = 0
+            each.slow_until_us = 0
+            each.resume(each.incarnation)
+            each.subscribe(tuple(self.names))
+            if isinstance(each, Worker):
+                each.limit = None
+            if not each.is_up:
+                self._start_if_current(each, each.incarnation)

@@ -1,0 +1,87 @@
+"""What the actors of a simulation report, and to whom.
+
+Actors know this interface only. The checker of invariants (`apportion.sim.checks.checker`) implements
+it, so imports go one way: kernel, actors, checks.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from apportion.errors import Code
+from apportion.machine import Reply
+from apportion.topics import TopicIdPartition
+
+
+class InUse(NamedTuple):
+    """The partitions that an owner uses, and the incarnation of its member that was assigned them."""
+
+    incarnation: int
+    partitions: Mapping[TopicIdPartition, None]
+
+
+NOTHING_IN_USE = InUse(0, {})
+
+
+class PartitionOwner(Protocol):
+    """A member of a group together with the application that reads its partitions.
+
+    in_use: what the application reads now. It may differ from what the member reports as owned while a
+    rebalance is under way.
+    """
+
+    name: str
+    group: str
+    instance_id: str | None
+    in_use: InUse
+    is_up: bool
+    member: Any
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        """Whether the member speaks JoinGroup and SyncGroup, not ConsumerGroupHeartbeat."""
+        ...
+
+    def mono_ms(self) -> int:
+        """Return the monotonic clock of the owner's process."""
+        ...
+
+
+class Observer(Protocol):
+    """Sees every step of the broker and every change of an owner. It changes nothing that it sees.
+
+    shard_rebuilds: how often coordinator shards were rebuilt from their logs.
+    """
+
+    shard_rebuilds: int
+
+    def before_step(self, event: Any) -> None:
+        """Note what the broker's node is before it steps over `event`."""
+        ...
+
+    def after_step(self, event: Any) -> None:
+        """Check the node after it stepped over `event`; None stands for its start."""
+        ...
+
+    def after_actions(self) -> None:
+        """Check which requests wait once the actions of a step have been performed."""
+        ...
+
+    def reply_sent(self, request: Any, body: Any, since_ms: int) -> None:
+        """Note a reply that leaves the broker. since_ms: when the request came, on its clock."""
+        ...
+
+    def reply_without_request(self, reply: Reply) -> None:
+        """Note a reply to a ticket that was never given, or that has had its reply."""
+        ...
+
+    def answer_received(self, owner: PartitionOwner, epoch: int, code: Code) -> None:
+        """Note that the member received an epoch, or generation, or an error."""
+        ...
+
+    def member_joined(self, owner: PartitionOwner) -> None:
+        """Note that a classic member received a successful JoinGroup response."""
+        ...
+
+    def ownership_changed(self, owner: PartitionOwner) -> None:
+        """Note that the owner's application uses other partitions than before."""
+        ...

@@ -1,0 +1,122 @@
+"""Wheel and sdist: what is in them, and that the wheel works where nothing else of the project is.
+
+Nothing is fetched. The build uses the pinned setuptools of `.venv`; the new environment gets the wheel from pip, and links to
+those packages of `.venv` that the wheel declares as dependencies, and to no others. So a dependency that is used and not
+declared is a failure here.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.metadata import Metadata
+from packaging.requirements import Requirement
+
+from apportion import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tracked() -> list[str]:
+    """Every file that git tracks or would add."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return the wheel and the sdist of the tracked files; the wheel is built from the sdist."""
+    clone, out = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("dist")
+    for name in tracked():
+        if name.startswith("src/") or "/" not in name:
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, clone / name)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(clone)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.fixture(scope="module")
+def python(built, tmp_path_factory):
+    """Return the interpreter of an environment that has the wheel and its declared dependencies."""
+    home = tmp_path_factory.mktemp("clean")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
+    python = home / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, str(built[0])], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in dependencies("apportion"):
+        link(name, site)
+    return python
+
+
+def dependencies(name: str) -> set[str]:
+    """Return every package that a package needs on this platform, without its extras."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        needed = [Requirement(text) for text in distribution(todo.pop()).requires or ()]
+        names = {each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})}
+        todo += names - found
+        found |= names
+    return found
+
+
+def link(name: str, site: Path) -> None:
+    """Link what a package has installed into another site-packages."""
+    package = distribution(name)
+    for top in {file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")}:
+        target = site / top
+        if not target.exists():
+            target.symlink_to(Path(str(package.locate_file(top))).resolve())
+
+
+def test_the_wheel_has_every_module_and_nothing_else(built):
+    modules = {name.removeprefix("src/") for name in tracked() if name.startswith("src/") and not name.endswith(".md")}
+    with zipfile.ZipFile(built[0]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert names == modules
+
+
+def test_the_metadata_is_valid_and_has_the_version_of_the_package(built):
+    with zipfile.ZipFile(built[0]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = Metadata.from_email(wheel.read(name), validate=True)
+        assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
+    assert (metadata.name, str(metadata.version)) == ("apportion", __version__)
+    assert metadata.license_expression == "Apache-2.0"
+    assert metadata.description == (ROOT / "README.md").read_text()
+
+
+def test_the_sdist_builds_without_the_repository(built):
+    with tarfile.open(built[1]) as sdist:
+        names = {Path(name).name for name in sdist.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO"} <= names
+
+
+def test_the_version_is_written_once():
+    assert [name for name in tracked() if name.startswith("src/") and f'"{__version__}"' in (ROOT / name).read_text()] == [
+        "src/apportion/__init__.py"
+    ]
+
+
+def test_the_installed_wheel_runs_the_broker_of_the_readme(python, tmp_path):
+    example = re.search(r"```python\n(from apportion\.broker import .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    done = subprocess.run([python, "-c", example[1]], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
+
+
+def test_the_installed_wheel_has_the_command(python, tmp_path):
+    command = [python.with_name("apportion"), "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"apportion {__version__}\n"
