@@ -56,7 +56,7 @@ REQUEST_VERSIONS = {
     HeartbeatRequest: 4,
     LeaveGroupRequest: 5,
 }
-METADATA_INTERVAL_MS = 5_000  # how often a classic leader refreshes topic metadata
+METADATA_INTERVAL_MS = 5_000  # how often a classic member refreshes topic metadata
 LEAVE_TIMEOUT_MS = 3_000
 RESTART_DELAY_US = 1_000_000
 WAKE_UP_US = 10_000  # a thread that waited runs a moment after it was woken

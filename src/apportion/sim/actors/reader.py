@@ -1,7 +1,7 @@
 """An application that reads as a plain consumer does: positions in memory, offsets committed now and then.
 
 It reads each record at least once. It commits the positions of revoked partitions before it reports to
-the coordinator that it released them, as a consumer does in `onPartitionsRevoked`.
+the coordinator that it released them, as a consumer with a rebalance listener does.
 """
 
 from apportion.errors import Refused
@@ -76,9 +76,7 @@ class Reader(Application):
     def _advance(self) -> Script:
         """Read to the end of every log, and commit now and then."""
         for partition in [partition for partition in self.in_use.partitions if partition not in self._positions]:
-            found = yield from committed_offsets(
-                self, [partition], self._incarnation
-            )  # an earlier attempt failed before it had the position
+            found = yield from committed_offsets(self, [partition], self._incarnation)  # an earlier attempt failed
             self._positions[partition] = found[partition] or 0
         ends = yield from list_offsets(self, list(self._positions), LATEST)
         before, self._positions = (
