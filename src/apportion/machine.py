@@ -54,16 +54,16 @@ class Tick:
 
 @dataclass(slots=True, frozen=True)
 class Flushed:
-    """Everything that was appended up to and including `mark` is on the disk."""
+    """Everything that was appended up to and including `flush_seq` is on the disk."""
 
-    mark: int
+    flush_seq: int
 
 
 @dataclass(slots=True, frozen=True)
 class FlushFailed:
-    """The disk refused the flush that ends at `mark`: nothing since the last `Flushed` may be trusted."""
+    """The disk refused the flush that ends at `flush_seq`: nothing since the last `Flushed` may be trusted."""
 
-    mark: int
+    flush_seq: int
     why: str
 
 
@@ -78,7 +78,7 @@ class Reply(NamedTuple):
 class Flush:
     """Make every file in `paths` durable, then say `Flushed(mark)`, or `FlushFailed(mark)`."""
 
-    mark: int
+    flush_seq: int
     paths: tuple[str, ...]
 
 

@@ -5,6 +5,7 @@ from coordworld import HERE, World, parts, said, topic_id, topics
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.heartbeat_api import new_member_id
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.errors import Code
 from apportion.machine import Caller
 from apportion.topics import Topic
@@ -129,7 +130,7 @@ def test_a_crash_alone_bumps_no_epoch():
 
 def test_most_votes_choose_the_assignor_and_the_first_configured_one_wins_a_tie():
     world = World(GroupSettings(group_consumer_assignors=("range", "uniform")))
-    group = world.shard.ledger.incremental("g")
+    group = world.shard.ledger.groups["g"] = ConsumerGroup("g")
     configured = ("range", "uniform")
     chosen = []
     for member_id, assignor in (("a", None), ("b", "uniform"), ("c", "range"), ("d", "uniform")):

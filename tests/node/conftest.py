@@ -64,20 +64,20 @@ class Play:
         while self.pending:
             flush, self.pending = self.pending, None
             self.disk.sync(flush.paths)
-            self.step(Flushed(flush.mark))
+            self.step(Flushed(flush.flush_seq))
 
     def flush_once(self) -> None:
         """The flush that is under way succeeds."""
         flush, self.pending = self.pending, None
         assert flush is not None
         self.disk.sync(flush.paths)
-        self.step(Flushed(flush.mark))
+        self.step(Flushed(flush.flush_seq))
 
     def fail_flush(self) -> None:
         """The disk refuses the flush that is under way."""
         flush, self.pending = self.pending, None
         assert flush is not None
-        self.step(FlushFailed(flush.mark, "no"))
+        self.step(FlushFailed(flush.flush_seq, "no"))
 
     def sleep(self, ms: int) -> None:
         """Time passes, and the node is woken as often as it asked for."""

@@ -17,11 +17,11 @@ from apportion.deadlines import Deadlines
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
-from apportion.node.expiry import RetentionCheck
 from apportion.node.flush_gate import FlushGate
 from apportion.node.handlers.fetch import FetchResult
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.producers import ProducerStates
+from apportion.node.retention import RetentionCheck
 from apportion.node.topics import TopicService
 from apportion.store.disk import DiskError
 from apportion.store.log import Log
@@ -34,22 +34,22 @@ from tests.node.topic_play import create
 PLACES = [
     (owner, name)
     for owner, names in {
-        Cleaner: ("look_at", "go_on", "_after", "flushed"),
-        RetentionCheck: ("take_slice", "look_at", "look_out"),
-        Coordinators: ("arrived", "joined", "tell", "gone", "tick", "_seated", "_step", "_perform"),
+        Cleaner: ("consider", "run_step", "_step_ended", "flushed"),
+        RetentionCheck: ("next_partitions", "delete_expired", "arm_if_needed"),
+        Coordinators: ("route", "combine_parts", "update_topics", "drop_tickets", "tick", "_load", "_step", "_perform"),
         Shard: ("step", "loaded"),
         Turn: ("emit", "reply", "park", "unpark", "close"),
         Deadlines: ("arm", "disarm"),
         FetchResult: ("__init__",),
-        FlushGate: ("begin_write", "wrote", "hold", "flush_or_none"),
+        FlushGate: ("begin_write", "wrote", "hold_reply", "flush_or_none"),
         Partition: (
-            *("append", "append_records", "read", "unsynced_paths", "settled"),
+            *("append", "append_records", "read", "unsynced_paths", "on_flushed"),
             *("delete_before", "delete_expired"),
         ),
-        Partitions: ("of", "make_room", "drop"),
-        ProducerStates: ("repeated", "appended"),
-        TopicService: ("checked", "create", "delete", "grow", "new_producer_id", "unsynced_paths", "settled"),
-        DelayedFetches: ("park", "changed", "leave"),
+        Partitions: ("of", "make_directory", "delete_logs"),
+        ProducerStates: ("duplicate_or_none", "appended"),
+        TopicService: ("validate", "create", "delete", "grow", "allocate_producer_id", "unsynced_paths", "on_flushed"),
+        DelayedFetches: ("park", "partition_changed", "remove"),
         MetadataLog: ("_record", "unsynced_paths"),
         Log: (
             *("append", "read", "unsynced_paths", "roll_segment", "raise_start_offset", "delete_before"),
@@ -62,11 +62,11 @@ PLACES = [
 """Where a fault may be."""
 ON_THE_WAY_BACK = [
     *[
-        (FlushGate, "retract"),
+        (FlushGate, "retract_replies"),
         (FlushGate, "take_savepoints"),
-        (FlushGate, "failed"),
+        (FlushGate, "flush_failed"),
         (Coordinators, "reload"),
-        (Coordinators, "broke_off"),
+        (Coordinators, "rearm"),
     ],
     *[
         (TopicService, "roll_back"),
@@ -79,8 +79,8 @@ ON_THE_WAY_BACK = [
         (ProducerStates, "roll_back"),
         (Shard, "replay"),
         (Cleaner, "flush_failed"),
-        (Cleaner, "broke_off"),
-        (RetentionCheck, "look_out"),
+        (Cleaner, "rearm"),
+        (RetentionCheck, "arm_if_needed"),
     ],
 ]
 """Where a second fault may be, by which the broker ends."""
@@ -110,7 +110,7 @@ actions = st.one_of(
     st.tuples(st.just("sleep"), st.sampled_from([1, 400, 3_000, 50_000])),
 )
 DISK = [
-    *[(Partitions, "of"), (Partitions, "make_room"), (MetadataLog, "_record"), (Log, "append"), (Segment, "append")],
+    *[(Partitions, "of"), (Partitions, "make_directory"), (MetadataLog, "_record"), (Log, "append"), (Segment, "append")],
     *[(Log, "raise_start_offset"), (Log, "roll_segment"), (Log, "prepare_replacement")],
 ]
 """Where the disk may refuse, so that nothing has changed."""
@@ -126,7 +126,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
-@example([("produce", "t", (0,))], [((Partition, "settled"), 1, False, RuntimeError("planted"))], [])
+@example([("produce", "t", (0,))], [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))], [])
 @example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
 @example([("committed", ("g",)), ("produce", "t", (0,))], [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))], [])
 @example([("fetch", "t", (0, 0)), ("sleep", 3_000), ("produce", "t", (0,))], [(PLACES[0], 6, True, RuntimeError("planted"))], [])
@@ -136,7 +136,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 )
 @example(
     [("committed", ("g",))],
-    [((Coordinators, "joined"), 3, True, RuntimeError("planted"))],
+    [((Coordinators, "combine_parts"), 3, True, RuntimeError("planted"))],
     [("make", "v"), ("describe", ("i", "j", "k"))],
 )
 @example([("committed", ("g",))], [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))], [("produce", "t", (0,))])

@@ -63,7 +63,7 @@ def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(hist
     assert sorted(codes(history, tickets).values()) == [Code.NONE, Code.COORDINATOR_NOT_AVAILABLE]
 
 
-@pytest.mark.parametrize("place", [(Coordinators, "tell"), (Shard, "step")], ids=["tell", "step"])
+@pytest.mark.parametrize("place", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"])
 def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(history, place):
     tickets = joining(history, *apart(3))
     with pytest.MonkeyPatch.context() as patch:
@@ -89,7 +89,7 @@ def test_one_shard_that_fails_to_hear_of_who_is_gone_harms_no_other_and_those_be
 
 
 LASTING = {
-    "tell": (Coordinators, "tell", 400),
+    "tell": (Coordinators, "update_topics", 400),
     "told": (Shard, "step", 400),
     "ticked": (Coordinators, "tick", 400),
 }

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from apportion.deadlines import Deadlines
 from apportion.errors import Code
-from apportion.node.expiry import INITIAL_DELAY_MS, SegmentInfo, expired_before
 from apportion.node.partitions import Partition
+from apportion.node.retention import INITIAL_DELAY_MS, SegmentInfo, expired_before
 from apportion.node.topic_rules import topic_rules
 from apportion.node.topics import TOPIC_SETTINGS
 from apportion.store.disk import DiskError
@@ -230,7 +230,7 @@ def test_a_full_disk_keeps_the_records_and_says_so(kit):
 
 
 def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(kit, monkeypatch):
-    monkeypatch.setattr("apportion.node.expiry.PARTITIONS_PER_STEP", 1)
+    monkeypatch.setattr("apportion.node.retention.PARTITIONS_PER_STEP", 1)
     play = kit.Play(**OFTEN)
     for name in ("a", "b", "c"):
         create(play, name, retention_ms="1")

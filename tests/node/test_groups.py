@@ -202,7 +202,7 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(pla
     assert [action for action in actions if isinstance(action, Reply)] == []
     play.disk.free_bytes = None
     (flush,) = play.node.step(Tick(), play.now)
-    assert [type(action) for action in play.node.step(Flushed(flush.mark), play.now)] == [Reply]
+    assert [type(action) for action in play.node.step(Flushed(flush.flush_seq), play.now)] == [Reply]
     assert committed(play, "g") == committed(play.crash(), "g") == {"g": [1]}
 
 

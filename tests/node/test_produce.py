@@ -132,7 +132,7 @@ def test_unknown_places_and_acks_are_refused(play, kit):
 
 
 def test_clients_do_not_write_the_broker_s_own_topics(play, kit):
-    play.node._broker.registry.offsets_topic(bytes(16))
+    play.node._broker.topic_service.ensure_offsets_topic(bytes(16))
     answer = play.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
     assert said(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
 

@@ -8,7 +8,7 @@ Those of classic groups, and of groups of both protocols, are in `planted_classi
 from collections.abc import Callable, Iterable, Mapping
 
 from apportion.coord import replay, shard
-from apportion.coord.consumer import fencing, spine, state, timers
+from apportion.coord.consumer import fencing, heartbeat, state, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
@@ -83,7 +83,7 @@ def from_the_start(start: int, fence: int) -> int:
 
 
 def remembered_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
-    return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
+    return previous.end_or_none(place) if place in world.kept else world.committed.get(place)
 
 
 def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
@@ -195,7 +195,7 @@ PLANTED = {
         Planted(
             "KAFKA-19431",
             "The next target will leave out what the member has ceased to subscribe to.",
-            ((spine, "subscribed_units", all_wanted),),
+            ((heartbeat, "subscribed_units", all_wanted),),
         ),
         *CLASSIC,
     )

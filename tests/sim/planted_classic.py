@@ -9,8 +9,8 @@ from apportion.assign import sticky
 from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
+from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
-from apportion.coord.classic.timers import remove_member, remove_pending_member
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat

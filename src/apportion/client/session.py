@@ -26,7 +26,7 @@ from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings, View
+from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -50,6 +50,7 @@ from apportion.member.membership import (
     Subscribe,
     TaskOffsetSums,
     Unanswered,
+    View,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import TaskShare
@@ -114,7 +115,7 @@ class Session:
         self._left: Left | None = None
         self.refusal: AnotherSink | None = None  # what `before_join` has raised
         self._before_join = before_join
-        self._said, self._say_again_s = "", 0.0
+        self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
             self._member, self._act, self._publish, self._crashed, errands=1 if protocol == "consumer" else AT_ONCE
         )
@@ -146,7 +147,7 @@ class Session:
         seen = self.status()
         return self.wait(lambda view: view != seen, timeout_ms)
 
-    def places(self, held: Assignment) -> tuple[TopicIdPartition, ...]:
+    def resolve_names(self, held: Assignment) -> tuple[TopicIdPartition, ...]:
         """The partitions by name, in order of place. One whose topic the cluster does not know (any more) is left out.
 
         Asks the cluster only for ids that it has not seen. Raises Refused or Disconnected when it cannot.
@@ -169,7 +170,7 @@ class Session:
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
 
-    def glance(self) -> tuple[View, TaskShare]:
+    def snapshot(self) -> tuple[View, TaskShare]:
         """The status and the tasks of a member of a Streams group, both as of the same step. Raises as `status`."""
         with self._changed:
             return self.status(), self._tasks
@@ -207,15 +208,18 @@ class Session:
         self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int | None]:
         """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
-        return {place: one.offset for place, one in self.stored(places, incarnation=incarnation, patience_ms=patience_ms).items()}
+        return {
+            place: one.offset
+            for place, one in self.committed_offsets(places, incarnation=incarnation, patience_ms=patience_ms).items()
+        }
 
-    def stored(
+    def committed_offsets(
         self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """What the group has stored for each place, with the metadata, asked as this member at its present epoch."""
         wanted = tuple(places)
         return self._as_member(
-            lambda who, left: self.cluster.stored(self._group, wanted, who, patience_ms=left), patience_ms, incarnation
+            lambda who, left: self.cluster.committed_offsets(self._group, wanted, who, patience_ms=left), patience_ms, incarnation
         )
 
     def history(self) -> tuple[MembershipEvent, ...]:
@@ -253,10 +257,10 @@ class Session:
             except Refused as refused:
                 if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN:
                     raise
-                if not self._epoch_moves(view.epoch, min(patience.left_ms(), 1_000)):
+                if not self._wait_for_new_epoch(view.epoch, min(patience.left_ms(), 1_000)):
                     patience.pause(refused)
 
-    def _epoch_moves(self, epoch: int, timeout_ms: int) -> bool:
+    def _wait_for_new_epoch(self, epoch: int, timeout_ms: int) -> bool:
         return self.wait(lambda view: view.epoch != epoch, timeout_ms).epoch != epoch
 
     def _post_and_wait(self, event: Event, done: Callable[[View], bool]) -> None:
@@ -268,13 +272,13 @@ class Session:
     def _act(self, action: Action) -> BlockingCall[Event] | None:
         match action:
             case FindCoordinator():
-                return lambda: self._find(action)
+                return lambda: self._find_coordinator(action)
             case SendToCoordinator():
                 return lambda: self._send(action)
             case FetchMetadata():
-                return lambda: self._look_up(action)
+                return lambda: self._fetch_metadata(action)
             case QueryCluster():
-                return lambda: self._ask(action)
+                return lambda: self._answer_query(action)
             case Offer(incarnation, _, revoke, add):
                 self._record("offered", incarnation, revoke, add)
             case Lost(incarnation, lost):
@@ -287,16 +291,16 @@ class Session:
                 with self._changed:
                     self._left = action
             case Note(level, text):
-                self._say(level, text)
+                self._log(level, text)
         return None
 
-    def _say(self, level: str, text: str) -> None:
+    def _log(self, level: str, text: str) -> None:
         """It is in the log; what was said last is said again only after `SAID_AGAIN_S`, so that an outage does not fill the log."""
-        if text != self._said or time.monotonic() >= self._say_again_s:
-            self._said, self._say_again_s = text, time.monotonic() + SAID_AGAIN_S
+        if text != self._last_logged or time.monotonic() >= self._log_again_s:
+            self._last_logged, self._log_again_s = text, time.monotonic() + SAID_AGAIN_S
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
-    def _find(self, action: FindCoordinator) -> Event:
+    def _find_coordinator(self, action: FindCoordinator) -> Event:
         self.cluster.forget_coordinator(action.group_id)
         try:
             self.cluster.find_coordinator(action.group_id, timeout_ms=self.settings.request_timeout_ms)
@@ -304,9 +308,11 @@ class Session:
             return Unanswered(action.request_id, refused.why, refused.code)
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
-        return CoordinatorFound(action.request_id) if self._before_join is None else self._looked(self._before_join, action)
+        return (
+            CoordinatorFound(action.request_id) if self._before_join is None else self._run_before_join(self._before_join, action)
+        )
 
-    def _looked(self, look: Callable[[], None], action: FindCoordinator) -> Event:
+    def _run_before_join(self, look: Callable[[], None], action: FindCoordinator) -> Event:
         try:
             look()
         except AnotherSink as refusal:
@@ -330,13 +336,13 @@ class Session:
         except Refused as refused:
             return Unanswered(action.request_id, refused.why, refused.code)
 
-    def _look_up(self, action: FetchMetadata) -> Event:
+    def _fetch_metadata(self, action: FetchMetadata) -> Event:
         try:
             return MetadataFetched(action.request_id, self.cluster.look_up(action.names))
         except (Disconnected, Refused) as error:
             return Unanswered(action.request_id, str(error))
 
-    def _ask(self, action: QueryCluster) -> Event:
+    def _answer_query(self, action: QueryCluster) -> Event:
         try:
             return answer_query(self.cluster, self._group, action)
         except Refused as refused:

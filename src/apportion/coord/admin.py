@@ -26,11 +26,11 @@ CLASSIC, CONSUMER = 0, 1
 """The types of members of a consumer group, by the protocol that they speak."""
 
 
-def describe_consumer_groups(turn: Turn, ask: GroupRequest[ConsumerGroupDescribeRequest]) -> None:
+def describe_consumer_groups(turn: Turn, request: GroupRequest[ConsumerGroupDescribeRequest]) -> None:
     """Every consumer group that was named is described. Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND."""
-    operations = ALL_OPERATIONS if ask.body.include_authorized_operations else NOT_ASKED
-    groups = tuple(_described_group(turn, group_id, operations) for group_id in ask.body.group_ids)
-    turn.reply(ask.ticket, ConsumerGroupDescribeResponse(groups=groups))
+    operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
+    groups = tuple(_described_group(turn, group_id, operations) for group_id in request.body.group_ids)
+    turn.reply(request.ticket, ConsumerGroupDescribeResponse(groups=groups))
 
 
 def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
@@ -78,10 +78,10 @@ def _assignment(held: Iterable[int], units: UnitNumbering, topics: Topics) -> de
     return described.Assignment(topic_partitions=tuple(parts))
 
 
-def list_groups(turn: Turn, ask: GroupRequest[ListGroupsRequest]) -> None:
+def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
     """Every group that passes both filters is listed, by id; a filter without a word lets all pass. Only states are stripped."""
-    states = [word.strip().lower() for word in ask.body.states_filter]
-    types = [word.lower() for word in ask.body.types_filter]
+    states = [word.strip().lower() for word in request.body.states_filter]
+    types = [word.lower() for word in request.body.types_filter]
     ledger = turn.ledger
     listed = [
         ListedGroup(
@@ -102,15 +102,16 @@ def list_groups(turn: Turn, ask: GroupRequest[ListGroupsRequest]) -> None:
         for group in sorted(listed, key=lambda group: group.group_id)
         if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
     )
-    turn.reply(ask.ticket, ListGroupsResponse(groups=tuple(passing)))
+    turn.reply(request.ticket, ListGroupsResponse(groups=tuple(passing)))
 
 
-def delete_groups(turn: Turn, ask: GroupRequest[DeleteGroupsRequest]) -> None:
+def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> None:
     """The groups without members are forgotten with their offsets. Errors for one: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     results = tuple(
-        DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id))) for group_id in ask.body.groups_names
+        DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id)))
+        for group_id in request.body.groups_names
     )
-    turn.reply(ask.ticket, DeleteGroupsResponse(results=results))
+    turn.reply(request.ticket, DeleteGroupsResponse(results=results))
 
 
 def _delete_group(turn: Turn, group_id: str) -> Code:

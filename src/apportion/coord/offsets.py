@@ -60,27 +60,29 @@ class TopicCommit(NamedTuple):
                 yield self.topic.id, partition
 
 
-def commit_offsets(turn: Turn, ask: GroupRequest[OffsetCommitRequest]) -> None:
+def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> None:
     """The offsets that may be stored are stored, and each partition has its answer.
 
     Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its
     topic), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist, what the group says of the claimant.
     """
-    if not records.fits_in_key(ask.body.group_id):
+    if not records.fits_in_key(request.body.group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
     wishes = [
-        TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, ask.version)) for said in ask.body.topics
+        TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, request.version))
+        for said in request.body.topics
     ]
     known = [place for wish in wishes for place in wish.existing_partitions()]
     fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _metadata_fits(turn, said))
-    denial = _commit_error(turn.ledger, ask, fitting) if known else Code.NONE
+    denial = _commit_error(turn.ledger, request, fitting) if known else Code.NONE
     if known and denial is Code.NONE:
-        _touch_session(turn, ask.body)
+        _touch_session(turn, request.body)
     answers: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}  # a topic that is named twice is answered as one
     for said, topic in wishes:
         answers.setdefault((said.name, said.topic_id), []).extend(
             OffsetCommitResponsePartition(
-                partition_index=partition.partition_index, error_code=int(_commit_partition(turn, ask, topic, partition, denial))
+                partition_index=partition.partition_index,
+                error_code=int(_commit_partition(turn, request, topic, partition, denial)),
             )
             for partition in said.partitions
         )
@@ -88,15 +90,15 @@ def commit_offsets(turn: Turn, ask: GroupRequest[OffsetCommitRequest]) -> None:
         OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
         for (name, topic_id), partitions in answers.items()
     )
-    turn.reply(ask.ticket, OffsetCommitResponse(topics=tuple(topics)))
+    turn.reply(request.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
-def _commit_error(ledger: Ledger, ask: GroupRequest[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
+def _commit_error(ledger: Ledger, request: GroupRequest[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
     """What the group has against the claimant; NONE if nothing. Other partitions of the request have their own answers."""
-    body = ask.body
+    body = request.body
     epoch = body.generation_id_or_member_epoch
     try:
-        check_commit(ledger, body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, ask.version, places))
+        check_commit(ledger, body.group_id, CommitClaim(body.member_id, body.group_instance_id, epoch, request.version, places))
     except Refused as refusal:
         return refusal.code
     return Code.NONE
@@ -127,11 +129,11 @@ def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
 
 
 def _commit_partition(
-    turn: Turn, ask: GroupRequest[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
+    turn: Turn, request: GroupRequest[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
 ) -> Code:
     """The offset is stored, unless its partition does not exist, the group denies it, or the note beside it is too long."""
     if topic is None:
-        return Code.UNKNOWN_TOPIC_ID if ask.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
+        return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
     if not 0 <= said.partition_index < topic.partitions:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
     if denial is not Code.NONE:
@@ -139,7 +141,7 @@ def _commit_partition(
     if not _metadata_fits(turn, said):
         return Code.OFFSET_METADATA_TOO_LARGE
     metadata = said.committed_metadata or ""
-    now_ms, keep_ms = turn.now.wall_ms, ask.body.retention_time_ms
+    now_ms, keep_ms = turn.now.wall_ms, request.body.retention_time_ms
     if keep_ms == -1:
         value = OffsetCommitValue(
             offset=said.committed_offset,
@@ -155,7 +157,7 @@ def _commit_partition(
             commit_timestamp=now_ms,
             expire_timestamp=min(now_ms + keep_ms, MAX_TIMESTAMP_MS),
         )
-    turn.emit(records.offset_commit(ask.body.group_id, topic.name, said.partition_index, value))
+    turn.emit(records.offset_commit(request.body.group_id, topic.name, said.partition_index, value))
     return Code.NONE
 
 
@@ -163,21 +165,21 @@ def _metadata_fits(turn: Turn, said: OffsetCommitRequestPartition) -> bool:
     return len((said.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
 
 
-def fetch_offsets(turn: Turn, ask: GroupRequest[OffsetFetchRequest]) -> None:
+def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
     """The committed offsets are told; -1 where there is none, and no error for a group that does not exist."""
-    if ask.version >= 8:
-        groups = tuple(_fetch_group(turn, group, ask.version) for group in ask.body.groups)
-        turn.reply(ask.ticket, OffsetFetchResponse(groups=groups))
+    if request.version >= 8:
+        groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
+        turn.reply(request.ticket, OffsetFetchResponse(groups=groups))
         return
-    committed = turn.ledger.offsets.get(ask.body.group_id, {})
-    said = ask.body.topics
+    committed = turn.ledger.offsets.get(request.body.group_id, {})
+    said = request.body.topics
     wanted = (
         [(topic.name, topic.partition_indexes) for topic in said]
         if said is not None
         else [(name, tuple(sorted(partitions))) for name, partitions in sorted(committed.items())]
     )
     topics = tuple(_fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in wanted)
-    turn.reply(ask.ticket, OffsetFetchResponse(topics=topics))
+    turn.reply(request.ticket, OffsetFetchResponse(topics=topics))
 
 
 def _fetch_by_name(
@@ -252,13 +254,13 @@ def _resolve_topic_or_none(topics: Topics, name: str, topic_id: TopicId, version
     return topics.with_id(topic_id) if version >= 10 else topics.named(name)
 
 
-def delete_offsets(turn: Turn, ask: GroupRequest[OffsetDeleteRequest]) -> None:
+def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> None:
     """The offsets are forgotten, but for topics that the group subscribes to.
 
     Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition
     UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
     """
-    body = ask.body
+    body = request.body
     if not body.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
     group = turn.ledger.groups.get(body.group_id)
@@ -281,7 +283,7 @@ def delete_offsets(turn: Turn, ask: GroupRequest[OffsetDeleteRequest]) -> None:
                 turn.emit_all(_tombstones(turn.ledger, body.group_id, said.name, [index]))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)))
     topics = (OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in answers.items())
-    turn.reply(ask.ticket, OffsetDeleteResponse(topics=tuple(topics)))
+    turn.reply(request.ticket, OffsetDeleteResponse(topics=tuple(topics)))
 
 
 def delete_group_offsets(turn: Turn, group_id: str) -> None:

@@ -39,11 +39,10 @@ class Ledger:
         self.groups: dict[str, ConsumerGroup | ClassicGroup] = {}
         self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}  # group -> topic -> partition -> committed
 
-    def incremental(self, group_id: str) -> ConsumerGroup:
-        """The incremental group of that id, new if there was none; a classic one of that id is no more."""
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """Return the consumer group of that id, which must exist."""
         group = self.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            group = self.groups[group_id] = ConsumerGroup(group_id)
+        assert isinstance(group, ConsumerGroup), f"{group_id} is no consumer group"
         return group
 
     def consumer_group_or_none(self, group_id: str) -> ConsumerGroup | None:
@@ -128,7 +127,7 @@ def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: Cons
         if ledger.consumer_group_or_none(key.group_id) is not None:
             del ledger.groups[key.group_id]
         return
-    saved = ledger.incremental(key.group_id).saved
+    saved = _consumer_group(ledger, key.group_id).saved
     saved.epoch, saved.metadata_hash = value.epoch, value.metadata_hash
 
 
@@ -137,7 +136,7 @@ def apply_member_metadata(
 ) -> None:
     """The member has said that; without a value it is gone, with all that it had."""
     if value is not None:
-        saved = ledger.incremental(key.group_id).saved
+        saved = _consumer_group(ledger, key.group_id).saved
         member = _member(saved, key.member_id)
         _count_metadata(saved, member, -1)
         _release_instance(saved, member)
@@ -162,7 +161,7 @@ def apply_assignment_epoch(
 ) -> None:
     """The targets are for that epoch; without a value there are none, as in a new group: this may be the end of an older one."""
     if value is not None:
-        ledger.incremental(key.group_id).saved.assignment_epoch = value.assignment_epoch
+        _consumer_group(ledger, key.group_id).saved.assignment_epoch = value.assignment_epoch
     elif (group := ledger.consumer_group_or_none(key.group_id)) is not None:
         group.saved.assignment_epoch = FIRST_EPOCH
 
@@ -172,7 +171,7 @@ def apply_target_assignment(
 ) -> None:
     """The member shall have that; without a value, nothing."""
     if value is not None:
-        saved = ledger.incremental(key.group_id).saved
+        saved = _consumer_group(ledger, key.group_id).saved
         _member(saved, key.member_id).target = saved.units.assign_units(value.topic_partitions)
     elif (member := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
         member.target = None
@@ -184,7 +183,7 @@ def apply_current_assignment(
     """The member has that; without a value, nothing, and it has been at no epoch."""
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
         return
-    saved = ledger.incremental(key.group_id).saved
+    saved = _consumer_group(ledger, key.group_id).saved
     member = _member(saved, key.member_id)
     _count_stable(saved, member, -1)
     saved.owners.release(member.member_id, member.units())
@@ -200,8 +199,16 @@ def apply_current_assignment(
     _count_stable(saved, member, 1)
 
 
-def apply_nothing(ledger: Ledger, key: Any, value: Any) -> None:
+def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
     """Nothing changes: the record is known, and of no use here."""
+
+
+def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
+    """Return the consumer group of that id, created if there is none; it takes a classic group's place."""
+    group = ledger.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        group = ledger.groups[group_id] = ConsumerGroup(group_id)
+    return group
 
 
 def _member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMember:

@@ -23,9 +23,9 @@ from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.refusals import GROUP_ERROR_RESPONSES
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Action, GroupRequest, Turn
 from apportion.deadlines import Deadlines, Key
@@ -78,12 +78,12 @@ APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
     groups.OffsetCommitKey: replay.apply_offset_commit,
     groups.GroupMetadataKey: replay.apply_classic_group,
     groups.ConsumerGroupMetadataKey: replay.apply_group_epoch,
-    groups.ConsumerGroupPartitionMetadataKey: replay.apply_nothing,  # Kafka 4.0's; a hash took its place
+    groups.ConsumerGroupPartitionMetadataKey: replay.ignore_record,  # Kafka 4.0's; a hash took its place
     groups.ConsumerGroupMemberMetadataKey: replay.apply_member_metadata,
     groups.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
     groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target_assignment,
     groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current_assignment,
-    groups.ConsumerGroupRegularExpressionKey: replay.apply_nothing,  # expressions are not resolved yet
+    groups.ConsumerGroupRegularExpressionKey: replay.ignore_record,  # expressions are not resolved yet
 }
 
 ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
@@ -160,16 +160,16 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        ask = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
+        request = GroupRequest(event.ticket, event.request, event.version, event.caller, event.fresh)
         kind = event.request.__class__
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
             handler = HANDLERS.get(kind) or HANDLERS_BY_GROUP[kind][self.ledger.groups.get(event.request.group_id).__class__]
-            handler(turn, ask)
+            handler(turn, request)
         except Refused as refusal:
             assert not turn.has_written, f"{kind.__name__} was refused after it had written: {refusal}"
-            turn.reply(ask.ticket, GROUP_ERROR_RESPONSES[kind](ask, refusal))
+            turn.reply(request.ticket, GROUP_ERROR_RESPONSES[kind](request, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Groups notice at their next heartbeat; offsets of topics that are gone go with them."""

@@ -34,7 +34,7 @@ class Turn:
         "_actions",
         "_apply",
         "_parked",
-        "_unlisted",
+        "_unappended",
         "deadlines",
         "ledger",
         "now",
@@ -64,18 +64,18 @@ class Turn:
         self.on_members_leaving = (
             gives_way  # asked with a group and members that leave: True, and a group of another kind is in its place
         )
-        self._unlisted: list[CoordinatorRecord] = []
+        self._unappended: list[CoordinatorRecord] = []
         self._actions: list[Action] = []
 
     @property
     def has_written(self) -> bool:
         """True once this step has emitted a record; from then on it may refuse nothing."""
-        return bool(self._unlisted) or any(isinstance(action, Append) for action in self._actions)
+        return bool(self._unappended) or any(isinstance(action, Append) for action in self._actions)
 
     def emit(self, record: CoordinatorRecord) -> None:
         """The record counts from now on, and will be in the log before any later reply is sent."""
         self._apply[record.key.__class__](self.ledger, record.key, record.value)
-        self._unlisted.append(record)
+        self._unappended.append(record)
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
         """The records count from now on, in their order."""
@@ -84,13 +84,13 @@ class Turn:
 
     def reply(self, ticket: Ticket, body: Any) -> None:
         """The ticket is spent on `body`."""
-        self._list_records()
+        self._append_records()
         self._actions.append(Reply(ticket, body))
 
-    def park(self, ask: GroupRequest[Any]) -> Ticket:
+    def park(self, request: GroupRequest[Any]) -> Ticket:
         """The request waits for a later step. Its ticket is for the group to keep, and to `release` before it is spent."""
-        self._parked[ask.ticket] = ask.version
-        return ask.ticket
+        self._parked[request.ticket] = request.version
+        return request.ticket
 
     def unpark(self, ticket: Ticket | None) -> int | None:
         """The version in which the parked ticket must be answered now; None if nobody waits for it any more."""
@@ -102,10 +102,10 @@ class Turn:
 
     def close(self) -> list[Action]:
         """What this step asks for, in the order in which it must be done."""
-        self._list_records()
+        self._append_records()
         return self._actions
 
-    def _list_records(self) -> None:
-        if self._unlisted:
-            self._actions.append(Append(tuple(self._unlisted)))
-            self._unlisted = []
+    def _append_records(self) -> None:
+        if self._unappended:
+            self._actions.append(Append(tuple(self._unappended)))
+            self._unappended = []

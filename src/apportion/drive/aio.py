@@ -109,4 +109,4 @@ class LoopDriver:
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._flushing = None
-        self.post(Flushed(flush.mark) if error is None else FlushFailed(flush.mark, str(error)))
+        self.post(Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error)))

@@ -275,6 +275,28 @@ class Failed:
     code: Code
     why: str
 
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A member at one moment.
+
+    lives: grows by one whenever the member joins; nothing that was held in an earlier incarnation is held in this one.
+    target: what the coordinator wants it to hold; None until it has said so in this incarnation. owned: what the owner has adopted.
+    last_accepted_ms: when the coordinator last accepted a heartbeat (monotonic); None if it never did.
+    """
+
+    member_id: str
+    epoch: int
+    state: MembershipState
+    incarnation: int
+    target: Assignment | None
+    owned: Assignment
+    last_accepted_ms: int | None
+    error: Failed | None
+
 
 @dataclass(slots=True, frozen=True)
 class Left:
@@ -284,3 +306,13 @@ class Left:
 
 
 Action = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | Offer | Lost | Failed | Left | Note
+
+
+def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:
+    """What the coordinator hears that the member owns: all that the owner has adopted, also what `target` takes away, and all that
+    it was given, which it may adopt while the heartbeat is under way.
+
+    A revocation is acknowledged by what is missing here, so nothing may be missing before the owner has let go of it; and an offer
+    that is taken back before it was adopted must have been here, or nobody would hear that it is not used.
+    """
+    return owned if target is None or target == owned else assignment((*owned, *target))

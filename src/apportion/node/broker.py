@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     """A response, and the mark that must be durable before anybody sees it."""
 
     body: Any
-    mark: int = 0
+    flush_seq: int = 0
 
 
 @dataclass(slots=True)
@@ -33,20 +33,20 @@ class BrokerContext:
 
     settings: BrokerSettings
     address: Address
-    journal: FlushGate
-    registry: TopicService
+    flush_gate: FlushGate
+    topic_service: TopicService
     partitions: Partitions
-    waits: DelayedFetches
+    delayed_fetches: DelayedFetches
     deadlines: Deadlines
 
     def partition_or_none(self, name: str, index: int) -> Partition | None:
         """The partition of that name and index; None if there is no such topic or partition."""
-        topic = self.registry.topics.named(name)
+        topic = self.topic_service.topics.named(name)
         return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
 
     def partition_by_id_or_none(self, topic_id: bytes, index: int) -> Partition | None:
         """The partition of that topic id and index; None if there is none (any more)."""
-        topic = self.registry.topics.with_id(topic_id)
+        topic = self.topic_service.topics.with_id(topic_id)
         return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
 
 

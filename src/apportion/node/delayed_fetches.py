@@ -7,46 +7,46 @@ from apportion.topics import IdPartition
 class DelayedFetches:
     """Parked requests, by the partitions that could end their wait."""
 
-    __slots__ = ("_asked", "_at", "_places", "ripe")
+    __slots__ = ("_by_partition", "_partitions", "_requests", "ready")
 
     def __init__(self) -> None:
-        self._asked: dict[Ticket, Arrived] = {}
-        self._places: dict[Ticket, tuple[IdPartition, ...]] = {}
-        self._at: dict[IdPartition, dict[Ticket, None]] = {}
-        self.ripe: dict[Ticket, None] = {}
+        self._requests: dict[Ticket, Arrived] = {}
+        self._partitions: dict[Ticket, tuple[IdPartition, ...]] = {}
+        self._by_partition: dict[IdPartition, dict[Ticket, None]] = {}
+        self.ready: dict[Ticket, None] = {}
         """The tickets whose partitions have changed since they were looked at last."""
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._requests)
 
     def __contains__(self, ticket: Ticket) -> bool:
-        return ticket in self._asked
+        return ticket in self._requests
 
-    def park(self, asked: Arrived, places: tuple[IdPartition, ...]) -> None:
+    def park(self, asked: Arrived, partitions_: tuple[IdPartition, ...]) -> None:
         """The request waits for a change at any of `places`."""
-        self._asked[asked.ticket] = asked
-        self._places[asked.ticket] = tuple(dict.fromkeys(places))
-        for place in self._places[asked.ticket]:
-            self._at.setdefault(place, {})[asked.ticket] = None
+        self._requests[asked.ticket] = asked
+        self._partitions[asked.ticket] = tuple(dict.fromkeys(partitions_))
+        for place in self._partitions[asked.ticket]:
+            self._by_partition.setdefault(place, {})[asked.ticket] = None
 
-    def changed(self, place: IdPartition) -> None:
+    def partition_changed(self, place: IdPartition) -> None:
         """Those who wait at `place` are worth another look."""
-        if place in self._at:
-            self.ripe.update(self._at[place])
+        if place in self._by_partition:
+            self.ready.update(self._by_partition[place])
 
-    def asked_or_none(self, ticket: Ticket) -> Arrived | None:
+    def request_or_none(self, ticket: Ticket) -> Arrived | None:
         """The request that waits under `ticket`; None if there is none."""
-        return self._asked.get(ticket)
+        return self._requests.get(ticket)
 
-    def leave(self, ticket: Ticket) -> Arrived | None:
+    def remove(self, ticket: Ticket) -> Arrived | None:
         """The request no longer waits; None if it did not.
 
         That is so whatever a step that broke off has left of it: who never came to wait everywhere leaves as well.
         """
-        for place in self._places.pop(ticket, ()):
-            tickets = self._at.get(place, {})
+        for place in self._partitions.pop(ticket, ()):
+            tickets = self._by_partition.get(place, {})
             tickets.pop(ticket, None)
             if not tickets:
-                self._at.pop(place, None)
-        self.ripe.pop(ticket, None)
-        return self._asked.pop(ticket, None)
+                self._by_partition.pop(place, None)
+        self.ready.pop(ticket, None)
+        return self._requests.pop(ticket, None)

@@ -16,12 +16,12 @@ MAX_PLACES = 16
 class StepFailures:
     """The failures of late. pause_ms: how long what failed is to be left alone; 0 after the first of a row."""
 
-    __slots__ = ("_again", "_last_ms", "_latest", "pause_ms")
+    __slots__ = ("_last_ms", "_latest", "_repeats", "pause_ms")
 
     def __init__(self) -> None:
         self.pause_ms = 0
         self._last_ms: int | None = None
-        self._again: dict[str, int] = {}  # how often at each place, without the failure that had a line
+        self._repeats: dict[str, int] = {}  # how often at each place, without the failure that had a line
         self._latest: dict[str, str] = {}
 
     def add(self, error: Exception, now_ms: int) -> list[Note]:
@@ -30,29 +30,29 @@ class StepFailures:
         self.pause_ms = 0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         self._last_ms = now_ms
         place, why = _raised_at(error), f"{type(error).__name__}: {error}"
-        if place not in self._again and len(self._again) >= MAX_PLACES:
+        if place not in self._repeats and len(self._repeats) >= MAX_PLACES:
             place = "other places"
-        if place not in self._again:
-            self._again[place] = 0
+        if place not in self._repeats:
+            self._repeats[place] = 0
             return [Note("error", f"a step failed at {place}: {why}")]
-        self._again[place] += 1
+        self._repeats[place] += 1
         self._latest[place] = why
         return []
 
-    def counted(self) -> list[Note]:
+    def take_counted(self) -> list[Note]:
         """Return a line for each place of more failures since the last call, and forget the others."""
-        again = {place: times for place, times in self._again.items() if times}
+        again = {place: times for place, times in self._repeats.items() if times}
         notes = [
             Note("error", f"{times:,} more steps failed at {place}, the last one with {self._latest[place]}")
             for place, times in again.items()
         ]
-        self._again = dict.fromkeys(again, 0)
+        self._repeats = dict.fromkeys(again, 0)
         self._latest.clear()
         return notes
 
     def __bool__(self) -> bool:
         """Whether there is anything to count."""
-        return bool(self._again)
+        return bool(self._repeats)
 
 
 def _raised_at(error: Exception) -> str:

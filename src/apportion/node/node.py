@@ -1,23 +1,33 @@
-"""One broker as a Machine: requests in, answers out, and between them one journal and at most one flush under way.
+"""One broker as a Machine: requests in, replies out, and between them one flush gate.
 
-`step` hands a request to its handler or to the shard of its group, then tells everybody what changed, looks again at the fetches
-that could be answered now, and asks for a flush if anything was written. An answer leaves when what it tells of is on the disk.
-It refuses to know sockets, clocks and threads.
+`step` hands a request to its handler, or to the coordinator shard of its group; then it announces
+new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
+flush if anything was written. A reply leaves when everything it tells of is on the disk. The node
+knows no sockets, clocks or threads.
 
-A step is a row of acts: one request, one answer that was held, one deadline, one waiting fetch, one shard that hears of topics or
-who is gone. An act is done wholly, or it breaks off and `give_up` undoes it: **what fails leaves no trace that later steps could
-stumble over**.
-- What it wrote is cut away. Writers take a savepoint first (`FlushGate.begin_write`) and are read again from their files. Every
-  shard that had a part in it is read again from its log.
-- What it answered is taken back. The request that it was for has failed. The others whom it answered, and those that a shard which
-  is read again had parked, are told once to ask again (COORDINATOR_NOT_AVAILABLE). Nobody waits for anything after that: not in
-  `DelayedFetches`, not among the parts of a split request, not with a deadline.
-- The acts before it stand. Those behind it are not lost: they are in `_todo`, in `DelayedFetches.ripe` or among the deadlines, and
-  the deadline RETRY has them done: at once, and after a pause where failures come in a row. What fails whenever it is tried is
-  tried once a second, and keeps neither the flush nor anybody else waiting.
-- What an act may change beside that, it may change in one place that cannot break off, or do twice without harm.
-If the flush was being put together, it is unknown what the next one would cover, so it counts as refused by the disk. Where the
-undoing itself breaks off, nothing is known any more, and the broker ends.
+Units of work
+-------------
+A step is a sequence of units of work: one request, one held reply, one deadline, one delayed fetch,
+one shard that learns of topics or of closed connections. A unit is atomic, as a database
+transaction is: it is done as a whole, or `give_up` undoes it. **A step that fails leaves no trace
+that later steps could stumble over.**
+
+- Its writes are cut off. A writer takes a savepoint before it writes (`FlushGate.begin_write`) and
+  is read again from its files; every shard that took part is replayed from its log
+  (`node/rollback.py`).
+- Its replies are taken back. The request of the unit fails; other requests that it had answered,
+  and those that a replayed shard had parked, get COORDINATOR_NOT_AVAILABLE once, upon which clients
+  retry. Afterwards nothing refers to any of them: no delayed fetch, no part of a split request, no
+  deadline.
+- Earlier units stand. Later ones are not lost: they are in `_units`, in `DelayedFetches.ready` or
+  among the deadlines until they begin, and the deadline RETRY runs them: at once, or after a pause
+  where failures follow each other. What always fails is tried once a second, and delays neither the
+  flush nor anybody else.
+- Whatever else a unit changes must change in one place that cannot fail, or be safe to do twice.
+
+If an error strikes while a flush is being put together, nobody knows what the next flush would
+cover; so that counts as a flush that the disk refused. If the rollback itself fails, nothing is
+known any more, and the broker ends.
 """
 
 from collections import deque
@@ -33,364 +43,335 @@ from apportion.node.broker import Address, BrokerContext, Handler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
-from apportion.node.expiry import EXPIRY, RetentionCheck
+from apportion.node.error_responses import error_response
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers import admin, cluster, configs, delete_records, fetch, offsets, produce, producer_ids
 from apportion.node.partitions import Partition, Partitions
-from apportion.node.refusals import error_response
+from apportion.node.retention import EXPIRY, RetentionCheck
+from apportion.node.rollback import Rollback
 from apportion.node.settings import BrokerSettings
-from apportion.node.topics import OFFSETS_TOPIC, TopicService
+from apportion.node.topics import TopicService
 from apportion.store.disk import Damaged, Disk, DiskError
 from apportion.store.metadata_log import MetadataLog
-from apportion.topics import IdPartition, Topic, Topics
+from apportion.topics import IdPartition, Topics
 
 HANDLERS: dict[type, Handler] = {
     request: handler
     for family in (admin, cluster, configs, delete_records, fetch, offsets, producer_ids, produce)
     for request, handler in family.HANDLERS.items()
 }
-"""Requests that no group has a part in; all others go to the coordinators."""
+"""Requests that do not concern a group. All others go to the coordinators."""
 
-FLUSH: Key = ("flush",)  # the deadline that the next flush waits for, if one is armed
-PRODUCERS: Key = ("producers",)  # that at which producers that have fallen silent are looked for
-RETRY: Key = ("again",)  # that of what a step that broke off has left to do
-TOPICS_CHANGED: Key = ("tell",)  # that of the shards that have still to hear of topics, because one of them broke off
-FAILURES: Key = ("failures",)  # that at which failures are told that were only counted
-FLUSH_RETRY_MS = 1_000  # how long a disk that has refused twice in a row is left alone
-PRODUCER_EXPIRY_CHECK_MS = 600_000  # how often producers that have fallen silent are looked for
+# Deadlines; those with the same time are served in the order of these keys.
+FLUSH: Key = ("flush",)  # while it is armed no flush begins
+PRODUCERS: Key = ("producers",)  # the next check for expired producer states
+RETRY: Key = ("again",)  # run the units that a failed step has left
+TOPICS_CHANGED: Key = ("tell",)  # announce topics to the remaining shards after one of them failed
+FAILURES: Key = ("failures",)  # log the failures that were only counted
+FLUSH_RETRY_MS = 1_000  # the pause before the next flush after two refused ones in a row
+PRODUCER_EXPIRY_CHECK_MS = 600_000  # Kafka's producer.id.expiration.check.interval.ms
 
 
 class UnitOfWork(NamedTuple):
-    """A part of a step, done wholly or not at all. subject: the request that has failed if it is not done."""
+    """A part of a step that is done as a whole or undone. request: the one that fails if the unit does."""
 
-    subject: Arrived | None
-    do: Callable[[Any, Instant], None]
+    request: Arrived | None
+    run: Callable[[Any, Instant], None]
     argument: Any
 
 
 class Node:
-    """One broker on one disk. `start` comes before the first `step`, and its flush before the first request."""
+    """One broker on one disk. Call `start` first, and carry out its flush before the first request."""
 
     __slots__ = (
-        *("_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_is_cutting", "_is_telling"),
-        *("_out", "_said", "_subject", "_todo", "_told"),
+        *("_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_is_announcing"),
+        *("_out", "_replies", "_request", "_rollback", "_units", "_announced_topics"),
     )
 
     def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
-        writes, waits = FlushGate(), DelayedFetches()
-        catalog = MetadataLog.open(disk)
-        partitions = Partitions(disk, lambda topic: registry.rules_of(topic).layout, writes)
-        registry = TopicService(catalog, settings, writes, partitions, waits)
+        flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
+        metadata_log = MetadataLog.open(disk)
+        partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
+        topic_service = TopicService(metadata_log, settings, flush_gate, partitions, delayed_fetches)
         deadlines = Deadlines()
-        self._broker = BrokerContext(settings, address, writes, registry, partitions=partitions, waits=waits, deadlines=deadlines)
-        self._cleaner = Cleaner(self._broker.deadlines, writes)
+        self._broker = BrokerContext(
+            settings,
+            address,
+            flush_gate,
+            topic_service,
+            partitions=partitions,
+            delayed_fetches=delayed_fetches,
+            deadlines=deadlines,
+        )
+        self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
         self._expiry = RetentionCheck(self._broker)
-        self._coordinators = Coordinators(self._broker, self._say)
+        self._coordinators = Coordinators(self._broker, self._send_when_durable)
+        self._rollback = Rollback(self._broker, self._coordinators, self._send)
         self._failures = StepFailures()
-        self._told = catalog.topics
-        self._is_telling = False
+        self._announced_topics = metadata_log.topics
+        self._is_announcing = False
         self._out: list[Any] = []
-        self._todo: deque[UnitOfWork] = (
-            deque()
-        )  # what events have left to do; empty but while a step goes on, or after one broke off
-        self._subject: Arrived | None = None  # the request that the act under way is for
-        self._said: list[PendingReply] = []  # what the act under way has answered
-        self._is_cutting = False  # something is being cut back to what is known to be right
+        self._units: deque[UnitOfWork] = deque()  # still to run: empty between steps, unless one failed
+        self._request: Arrived | None = None  # of the current unit
+        self._replies: list[PendingReply] = []  # of the current unit
 
     def start(self, now: Instant, fresh: bytes) -> list[Any]:
-        """Everything is as the logs say; what they hold is in the flush that this returns.
+        """Recover topics, logs and groups from the disk, and return a flush of all that they hold.
 
-        fresh: 16 random bytes, the cluster's id if the data directory is new. Damaged: there are logs, but nothing that names them.
+        The flush comes before the first request, so nobody is shown what only the page cache held.
+        fresh: 16 random bytes, for the cluster id of a new data directory.
+        Errors: Damaged where there are logs but no catalog that names them.
         """
         broker = self._broker
         self._sweep()
-        broker.partitions.recover(broker.registry.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
+        broker.partitions.recover(broker.topic_service.topics, now.wall_ms - broker.settings.producer_id_expiration_ms)
         for partition in broker.partitions:
             if lost_bytes := partition.log.truncated_bytes:
                 name = f"{partition.topic.name}-{partition.index}"
                 self._out.append(Note("warning", f"{name} lost {lost_bytes} bytes that were half written"))
-        broker.registry.recovered(fresh)
-        self._coordinators.recover(now)
-        self._look_out(now)
+        broker.topic_service.finish_recovery(fresh)
+        self._coordinators.load_all(now)
+        self._arm_periodic(now)
         self._confirm()
-        return self._settled(now)
+        return self._finish_step(now)
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """See Machine."""
-        todo = self._todo
+        """Run the units of work that `event` asks for, and return the actions that follow from them."""
+        units = self._units
         if type(event) is Arrived:
-            todo.append(UnitOfWork(event, self._arrived, event))
+            units.append(UnitOfWork(event, self._dispatch, event))
         elif type(event) is Flushed:
-            self._flushed(event.mark)
+            self._flushed(event.flush_seq)
         elif type(event) is FlushFailed:
-            todo.appendleft(UnitOfWork(None, self._flush_failed, event))
+            units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
-            todo.append(UnitOfWork(None, self._gone, event))
-            todo += (UnitOfWork(None, self._coordinators.gone, (index, event)) for index in self._coordinators.indexes())
-        self._do_all(now)
+            units.append(UnitOfWork(None, self._drop_tickets, event))
+            units += (UnitOfWork(None, self._coordinators.drop_tickets, (index, event)) for index in self._coordinators.indexes())
+        self._run_all(now)
         if type(event) is Tick:
-            waits = self._broker.waits
+            delayed_fetches = self._broker.delayed_fetches
             for key in self._broker.deadlines.take_due(now.mono_ms):
-                self._do(UnitOfWork(waits.asked_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
-                self._do_all(now)
-        return self._settled(now)
+                self._run(UnitOfWork(delayed_fetches.request_or_none(key[1]) if key[0] == "fetch" else None, self._serve, key), now)
+                self._run_all(now)
+        return self._finish_step(now)
 
     def wake_at(self) -> int | None:
-        """See Machine."""
+        """Return when the earliest deadline is due (monotonic ms); None if none is armed."""
         return self._broker.deadlines.next_at()
 
     @property
     def topics(self) -> Topics:
-        """The topics as of the last step; some may not be durable yet."""
-        return self._broker.registry.topics
+        """The topics as of the last step. Some may not be durable yet."""
+        return self._broker.topic_service.topics
 
     def partitions(self) -> Iterator[Partition]:
-        """The open partitions, to be looked at, never to be changed."""
+        """The open partitions, for inspection only."""
         return iter(self._broker.partitions)
 
     def shards(self) -> Iterator[tuple[Partition, Shard]]:
-        """Every seated shard with the partition of its log, to be looked at, never to be changed."""
+        """Each loaded shard with the partition of its log, for inspection only."""
         return self._coordinators.shards()
 
     def give_up(self, event: Any, error: Exception, now: Instant) -> list[Any]:
-        """After `step(event)` raised `error`: the act that broke off is undone and its request has failed; see the module.
+        """Undo the unit of work in which `step(event)` raised `error`, and fail its request.
 
-        The request of that act has failed with UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR when it was the disk that refused.
-        `error` itself is raised again if it was the way back from a failed flush that failed: then nothing is known of the disk.
+        The request fails with UNKNOWN_SERVER_ERROR, or KAFKA_STORAGE_ERROR where the disk refused.
+        Raises `error` again if it was raised during a rollback. See the module.
         """
-        if self._is_cutting:
+        if self._rollback.is_running:
             raise error
         code = Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
         self._out += self._failures.add(error, now.mono_ms)
-        own, is_telling = self._subject, self._is_telling
-        failed = {asked.ticket: asked for asked in (own, *(held.asked for held in self._said)) if asked is not None}
-        self._broker.journal.retract(failed)
+        own, is_announcing = self._request, self._is_announcing
+        failed = {request.ticket: request for request in (own, *(reply.request for reply in self._replies)) if request is not None}
+        self._broker.flush_gate.retract_replies(failed)
         self._out = [action for action in self._out if type(action) is not Reply or action.ticket not in failed]
-        if self._broker.journal.is_collecting:
+        if self._broker.flush_gate.is_collecting:
             self._flush_failed(FlushFailed(0, str(error)), now)
         else:
-            failed |= {asked.ticket: asked for asked in self._undo(now)}
-        for asked in failed.values():
-            self._fail(asked, code if own is not None and asked.ticket == own.ticket else Code.COORDINATOR_NOT_AVAILABLE)
-        self._cleaner.broke_off(now)
-        self._coordinators.broke_off(now.mono_ms + self._failures.pause_ms)
-        self._look_out(now)
-        if self._broker.registry.topics is not self._told:
+            failed |= {request.ticket: request for request in self._rollback.undo_unit(now)}
+        for request in failed.values():
+            self._fail(request, code if own is not None and request.ticket == own.ticket else Code.COORDINATOR_NOT_AVAILABLE)
+        self._cleaner.rearm(now)
+        self._coordinators.rearm(now.mono_ms + self._failures.pause_ms)
+        self._arm_periodic(now)
+        if self._broker.topic_service.topics is not self._announced_topics:
             self._broker.deadlines.arm(TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms))
-        self._broker.deadlines.arm(RETRY, now.mono_ms + (0 if is_telling else self._failures.pause_ms))
+        self._broker.deadlines.arm(RETRY, now.mono_ms + (0 if is_announcing else self._failures.pause_ms))
         self._confirm()
-        return self._taken()
+        return self._take_actions()
 
-    def _undo(self, now: Instant) -> list[Arrived]:
-        """Cut away what the act wrote, and read its shards again from their logs; return the requests that those had parked."""
-        self._is_cutting = True
-        broker, savepoints = self._broker, self._broker.journal.take_savepoints()
-        parked: list[Arrived] = []
-        if broker.registry in savepoints:
-            before = broker.registry.topics
-            broker.registry.roll_back(savepoints[broker.registry])
-            self._forget_topics([topic for topic in before if broker.registry.topics.with_id(topic.id) is None])
-        for partition, savepoint in savepoints.items():
-            if type(partition) is Partition and broker.registry.topics.with_id(partition.topic.id) is not None:
-                partition.roll_back(savepoint)
-                broker.waits.changed(IdPartition(partition.topic.id, partition.index))
-        for partition in self._coordinators.broken():
-            parked += self._coordinators.reload(partition, now)
-        self._is_cutting = False
-        return parked
+    def _fail(self, request: Arrived, code: Code) -> None:
+        """Answer the request with `code`, or the split request that it is a part of, and forget it everywhere."""
+        whole = self._coordinators.abandon(request.ticket)
+        if whole is None and request.ticket < 0:
+            return  # the whole request has failed with another of its parts
+        request = whole or request
+        self._stop_waiting(request.ticket)
+        self._out.append(Reply(request.ticket, error_response(request, code)))
 
-    def _fail(self, asked: Arrived, code: Code) -> None:
-        """Answer the request, or the whole that it is a part of, with `code`, and have nobody wait for it any more."""
-        whole = self._coordinators.abandon(asked.ticket)
-        if whole is None and asked.ticket < 0:
-            return  # another part was first
-        asked = whole or asked
-        self._stop_waiting(asked.ticket)
-        self._out.append(Reply(asked.ticket, error_response(asked, code)))
-
-    def _look_out(self, now: Instant) -> None:
-        """Arm the deadlines of what is done every now and then, where they are not armed."""
+    def _arm_periodic(self, now: Instant) -> None:
+        """Arm the periodic deadlines that are not armed."""
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
-        self._expiry.look_out(now)
+        self._expiry.arm_if_needed(now)
         if self._failures and FAILURES not in self._broker.deadlines:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
-    def _do_all(self, now: Instant) -> None:
-        """Do the acts that are left to do."""
-        while self._todo:
-            self._do(self._todo.popleft(), now)
+    def _run_all(self, now: Instant) -> None:
+        while self._units:
+            self._run(self._units.popleft(), now)
 
-    def _do(self, act: UnitOfWork, now: Instant) -> None:
-        self._subject = act.subject
-        act.do(act.argument, now)
+    def _run(self, unit: UnitOfWork, now: Instant) -> None:
+        self._request = unit.request
+        unit.run(unit.argument, now)
         self._confirm()
 
     def _confirm(self) -> None:
-        """Keep what was done until now, whatever comes after."""
-        self._subject, self._is_telling = None, False
-        self._said.clear()
-        self._broker.journal.release_savepoints()
+        """Commit the current unit of work: a later failure undoes nothing of it."""
+        self._request, self._is_announcing = None, False
+        self._replies.clear()
+        self._broker.flush_gate.release_savepoints()
         self._coordinators.confirm()
 
-    def _taken(self) -> list[Any]:
-        """Return the actions until now."""
+    def _take_actions(self) -> list[Any]:
         out, self._out = self._out, []
         return out
 
-    def _arrived(self, event: Arrived, now: Instant) -> None:
+    def _dispatch(self, event: Arrived, now: Instant) -> None:
         handler = HANDLERS.get(type(event.request))
         if handler is None:
-            self._coordinators.arrived(event, now)
+            self._coordinators.route(event, now)
             return
         answer = handler(self._broker, event, now)
         if answer is not None:
-            self._say(max(answer.mark, self._broker.registry.mark), PendingReply(event.ticket, answer.body, event))
+            self._send_when_durable(
+                max(answer.flush_seq, self._broker.topic_service.flush_seq), PendingReply(event.ticket, answer.body, event)
+            )
 
     def _sweep(self) -> None:
-        """There are no logs of topics that never came to be; they are kept once more where the catalog has lost its end."""
-        registry, partitions = self._broker.registry, self._broker.partitions
-        if not registry.cluster_id and not partitions.is_empty():
+        """Delete the logs of topics that the catalog does not name.
+
+        They stay this time if the catalog has lost its end, which may have named them.
+        """
+        topic_service, partitions = self._broker.topic_service, self._broker.partitions
+        if not topic_service.cluster_id and not partitions.is_empty():
             raise Damaged("catalog.log holds nothing that can be read, but there are logs of topics that it should name")
-        if registry.cut_bytes:
-            lost = f"catalog.log lost {registry.cut_bytes} bytes that were half written; "
+        if topic_service.cut_bytes:
+            lost = f"catalog.log lost {topic_service.cut_bytes} bytes that were half written; "
             self._out.append(Note("warning", f"{lost}logs that nothing names are kept for now"))
         else:
-            partitions.sweep(registry.topics)
+            partitions.delete_unknown(topic_service.topics)
 
-    def _say(self, mark: int, held: PendingReply) -> None:
-        """The answer goes out when `mark` is durable."""
-        self._said.append(held)
-        if flush_gate.may_send(mark, self._broker.journal.durable):
-            self._send(held)
+    def _send_when_durable(self, flush_seq: int, reply: PendingReply) -> None:
+        """Send the reply when flush `flush_seq` has succeeded."""
+        self._replies.append(reply)
+        if flush_gate.may_send(flush_seq, self._broker.flush_gate.durable_seq):
+            self._send(reply)
         else:
-            self._broker.journal.hold(mark, held)
+            self._broker.flush_gate.hold_reply(flush_seq, reply)
 
-    def _send(self, held: PendingReply) -> None:
-        if held.ticket < 0:  # a part of a request over several groups
-            whole = self._coordinators.joined(held)
+    def _send(self, reply: PendingReply) -> None:
+        if reply.ticket < 0:  # a part of a request over several groups
+            whole = self._coordinators.combine_parts(reply)
             if whole is not None:
-                self._said.append(whole)
+                self._replies.append(whole)
                 self._out.append(Reply(whole.ticket, whole.body))
-                self._coordinators.forget(held.ticket)  # not before: until it is answered, it fails with any of its parts
+                self._coordinators.forget(reply.ticket)  # last: until then the whole fails with any of its parts
         else:
-            self._out.append(Reply(held.ticket, held.body))
+            self._out.append(Reply(reply.ticket, reply.body))
 
-    def _settled(self, now: Instant) -> list[Any]:
-        """The step's actions, after everybody was told what changed."""
+    def _finish_step(self, now: Instant) -> list[Any]:
+        """Announce new topics, retry fetches, begin a flush if one is due, and return the actions of the step."""
         broker = self._broker
-        topics = broker.registry.topics
-        if topics is not self._told and TOPICS_CHANGED not in broker.deadlines:
-            self._todo += (UnitOfWork(None, self._tell, index) for index in self._coordinators.untold(topics))
-            self._do_all(now)
-            self._expiry.look_out(now)
-            self._told = topics
-        while broker.waits.ripe:
-            ticket = next(iter(broker.waits.ripe))
-            self._do(UnitOfWork(broker.waits.asked_or_none(ticket), self._look_again, ticket), now)
+        topics = broker.topic_service.topics
+        if topics is not self._announced_topics and TOPICS_CHANGED not in broker.deadlines:
+            self._units += (
+                UnitOfWork(None, self._announce_topics, index) for index in self._coordinators.with_stale_topics(topics)
+            )
+            self._run_all(now)
+            self._expiry.arm_if_needed(now)
+            self._announced_topics = topics
+        while broker.delayed_fetches.ready:
+            ticket = next(iter(broker.delayed_fetches.ready))
+            self._run(UnitOfWork(broker.delayed_fetches.request_or_none(ticket), self._retry_fetch, ticket), now)
         self._out += self._coordinators.notes()
         self._out += self._cleaner.notes() + self._expiry.notes()
-        if FLUSH not in broker.deadlines and (flush := broker.journal.flush_or_none()) is not None:
+        if FLUSH not in broker.deadlines and (flush := broker.flush_gate.flush_or_none()) is not None:
             self._out.append(flush)
-            broker.journal.told()
-        return self._taken()
+            broker.flush_gate.flush_issued()
+        return self._take_actions()
 
-    def _tell(self, index: int, now: Instant) -> None:
-        """Tell that shard of the topics."""
-        self._is_telling = True
-        self._coordinators.tell(index, now)
+    def _announce_topics(self, index: int, now: Instant) -> None:
+        self._is_announcing = True
+        self._coordinators.update_topics(index, now)
 
-    def _look_again(self, ticket: Ticket, now: Instant) -> None:
-        """The fetch, whose partitions have changed, is answered if it has enough now."""
-        self._broker.waits.ripe.pop(ticket)
-        asked = self._broker.waits.asked_or_none(ticket)
-        if asked is not None and (haul := fetch.FetchResult(self._broker, asked)).is_enough:
-            self._answer_fetch(asked, haul)
+    def _retry_fetch(self, ticket: Ticket, now: Instant) -> None:
+        """Answer a delayed fetch if its partitions now have enough."""
+        self._broker.delayed_fetches.ready.pop(ticket)
+        request = self._broker.delayed_fetches.request_or_none(ticket)
+        if request is not None and (result := fetch.FetchResult(self._broker, request)).is_complete:
+            self._answer_fetch(request, result)
 
-    def _answer_fetch(self, asked: Arrived, haul: fetch.FetchResult) -> None:
-        self._stop_waiting(asked.ticket)
-        self._say(self._broker.registry.mark, PendingReply(asked.ticket, haul.response, asked))
+    def _answer_fetch(self, request: Arrived, result: fetch.FetchResult) -> None:
+        self._stop_waiting(request.ticket)
+        self._send_when_durable(self._broker.topic_service.flush_seq, PendingReply(request.ticket, result.response, request))
 
     def _stop_waiting(self, ticket: Ticket) -> None:
-        """The fetch is parked no more, if it was."""
+        """Forget the delayed fetch of that ticket, if there is one."""
         self._broker.deadlines.disarm(("fetch", ticket))
-        self._broker.waits.leave(ticket)
+        self._broker.delayed_fetches.remove(ticket)
 
     def _serve(self, key: Key, now: Instant) -> None:
-        """Serve the deadline, which has come."""
         broker = self._broker
         if key[0] == "shard":
             self._coordinators.tick(key[1], now)
-        elif key[0] == "fetch" and self._subject is not None:
-            self._answer_fetch(self._subject, fetch.FetchResult(broker, self._subject))
+        elif key[0] == "fetch" and self._request is not None:
+            self._answer_fetch(self._request, fetch.FetchResult(broker, self._request))
         elif key == CLEANING:
-            self._cleaner.go_on(now)
+            self._cleaner.run_step(now)
         elif key == EXPIRY:
-            self._todo += (UnitOfWork(None, self._expiry.look_at, partition) for partition in self._expiry.take_slice(now))
+            self._units += (
+                UnitOfWork(None, self._expiry.delete_expired, partition) for partition in self._expiry.next_partitions(now)
+            )
         elif key == FAILURES:
-            self._out += self._failures.counted()
-            self._look_out(now)
+            self._out += self._failures.take_counted()
+            self._arm_periodic(now)
         elif key == PRODUCERS:
             broker.deadlines.arm(key, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
             before_ms = now.wall_ms - broker.settings.producer_id_expiration_ms
             for partition in broker.partitions:
                 partition.producers.forget_before(before_ms)
 
-    def _gone(self, event: Gone, now: Instant) -> None:
+    def _drop_tickets(self, event: Gone, now: Instant) -> None:
         for ticket in event.tickets:
             self._stop_waiting(ticket)
 
-    def _flushed(self, mark: int) -> None:
-        """What was written will be visible, and the answers that waited for it leave after that."""
-        settled, answers = self._broker.journal.flushed(mark)
-        self._todo += (UnitOfWork(None, self._show, writer) for writer in settled)
-        self._todo.append(UnitOfWork(None, self._cleaner.flushed, mark))
-        self._todo += (UnitOfWork(held.asked, self._leave, held) for held in answers)
+    def _flushed(self, flush_seq: int) -> None:
+        """Queue what follows a successful flush: first readers see the writes, then the held replies leave."""
+        flushed, replies = self._broker.flush_gate.flushed(flush_seq)
+        self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
+        self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))
+        self._units += (UnitOfWork(reply.request, self._release_reply, reply) for reply in replies)
 
-    def _show(self, writer: FlushedFiles, now: Instant) -> None:
-        """Make visible what was written before the flush; if that breaks off, the next one does it."""
-        self._broker.journal.begin_write(writer)
-        writer.settled()
-        if type(writer) is Partition:
-            self._broker.waits.changed(IdPartition(writer.topic.id, writer.index))
-            self._cleaner.look_at(writer, now)
-        self._broker.journal.shown(writer)
+    def _make_visible(self, files: FlushedFiles, now: Instant) -> None:
+        """Let readers see what the flush covered. If this fails, the next flush does it again."""
+        self._broker.flush_gate.begin_write(files)
+        files.on_flushed()
+        if type(files) is Partition:
+            self._broker.delayed_fetches.partition_changed(IdPartition(files.topic.id, files.index))
+            self._cleaner.consider(files, now)
+        self._broker.flush_gate.made_visible(files)
 
-    def _leave(self, held: PendingReply, now: Instant) -> None:
-        """Send the answer: what it tells of is on the disk."""
-        self._send(held)
+    def _release_reply(self, reply: PendingReply, now: Instant) -> None:
+        self._send(reply)
 
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
-        """Nothing that was written since the last flush is there any more, and whoever waited for it is told so."""
-        self._is_cutting = True
+        """Undo all that was written since the last flush, and fail the requests that waited for this one."""
+        self._rollback.is_running = True  # from here on an error is final
         self._out.append(Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}"))
-        if self._broker.journal.is_failing:
+        if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)
         self._cleaner.flush_failed()
-        lost, answers = self._broker.journal.failed()
-        for held in answers:
-            self._send(held if held.asked is None else held._replace(body=error_response(held.asked, Code.KAFKA_STORAGE_ERROR)))
-        if self._broker.registry in lost:
-            self._forget_topics(self._broker.registry.cut_back())
-        for writer in lost:
-            if type(writer) is Partition and self._broker.registry.topics.with_id(writer.topic.id) is not None:
-                self._cut_back(writer, now)
-        self._is_cutting = False
-
-    def _forget_topics(self, never_made: list[Topic]) -> None:
-        """Topics that never reached the disk have no logs, and groups that had theirs in one are gone."""
-        for topic in never_made:
-            if topic.name == OFFSETS_TOPIC:
-                self._refuse(self._coordinators.close(), Code.COORDINATOR_NOT_AVAILABLE)
-            self._broker.partitions.drop(topic)
-
-    def _cut_back(self, partition: Partition, now: Instant) -> None:
-        partition.cut_back()
-        self._broker.waits.changed(IdPartition(partition.topic.id, partition.index))
-        if partition.topic.name == OFFSETS_TOPIC:
-            self._refuse(self._coordinators.reload(partition, now), Code.COORDINATOR_NOT_AVAILABLE)
-
-    def _refuse(self, parked: list[Arrived], code: Code) -> None:
-        for asked in parked:
-            self._send(PendingReply(asked.ticket, error_response(asked, code), asked))
+        self._rollback.undo_unflushed(now)

@@ -23,64 +23,64 @@ class Partition:
     __slots__ = (
         "_flushing_from",
         "_flushing_to",
+        "flush_gate",
+        "flush_seq",
         "high_watermark",
         "index",
-        "journal",
         "log",
-        "mark",
         "producers",
         "start_offset",
         "topic",
     )
 
-    def __init__(self, topic: Topic, index: int, log: Log, journal: FlushGate) -> None:
+    def __init__(self, topic: Topic, index: int, log: Log, flush_gate: FlushGate) -> None:
         self.topic = topic
         self.index = index
         self.log = log
-        self.journal = journal
+        self.flush_gate = flush_gate
         self.producers = ProducerStates()
-        self.mark = 0  # when this is durable, everything appended is
+        self.flush_seq = 0  # when this is durable, everything appended is
         self.start_offset = self._flushing_from = log.start_offset
         self.high_watermark = self._flushing_to = log.next_offset
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
-        """The batch is at the end of the log, durable at `mark`; its base offset."""
-        self.journal.begin_write(self)
+        """The batch is at the end of the log, durable at `flush_seq`; its base offset."""
+        self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         set_base_offset(batch, base_offset, LEADER_EPOCH)
         self.log.append(batch, last_offset=base_offset + header.last_offset_delta, max_timestamp_ms=header.max_timestamp_ms)
         self.producers.appended(header, base_offset, now_ms)
-        self.mark = self.journal.wrote(self)
+        self.flush_seq = self.flush_gate.wrote(self)
         return base_offset
 
     def append_records(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int) -> None:
-        """The broker's own records are at the end of the log as one batch, durable at `mark`."""
-        self.journal.begin_write(self)
+        """The broker's own records are at the end of the log as one batch, durable at `flush_seq`."""
+        self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         batch = encode_batch(records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH)
         self.log.append(batch, last_offset=base_offset + len(records) - 1, max_timestamp_ms=now_ms)
-        self.mark = self.journal.wrote(self)
+        self.flush_seq = self.flush_gate.wrote(self)
 
     def delete_before(self, offset: int) -> int:
-        """No record below `offset` is there, durably so at `mark`; where the partition begins then. OFFSET_OUT_OF_RANGE."""
+        """No record below `offset` is there, durably so at `flush_seq`; where the partition begins then. OFFSET_OUT_OF_RANGE."""
         if not 0 <= offset <= self.high_watermark:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} ends at {self.high_watermark}, before {offset}"
             )
         if offset > self.log.start_offset:
-            self.journal.begin_write(self)
+            self.flush_gate.begin_write(self)
             self.log.raise_start_offset(offset)
-            self.mark = self.journal.wrote(self)
+            self.flush_seq = self.flush_gate.wrote(self)
         return self.log.start_offset
 
     def delete_expired(self, offset: int) -> None:
         """Delete the records below `offset`, up to `high_watermark`; a segment that held nothing else takes no more batches."""
-        self.journal.begin_write(self)
+        self.flush_gate.begin_write(self)
         if offset == self.log.next_offset:
             self.log.roll_segment()
         self.delete_before(offset)
 
-    def youngest(self) -> tuple[int, int] | None:
+    def max_timestamp_or_none(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first visible record with the largest timestamp; None in an empty log."""
         largest_ms = self.log.largest_timestamp_ms(self.high_watermark)
         return None if largest_ms < 0 else self.log.offset_at_time(largest_ms, self.high_watermark)
@@ -97,11 +97,11 @@ class Partition:
         return self.log.read(offset, max_bytes, self.high_watermark)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """The files written since the last call; their end is what `settled` makes visible."""
+        """The files written since the last call; their end is what `on_flushed` makes visible."""
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.unsynced_paths()
 
-    def settled(self) -> None:
+    def on_flushed(self) -> None:
         """Readers see what was written before the last `unsynced_paths`, and no more what was deleted before it."""
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         self.log.delete_before(self.start_offset)
@@ -117,14 +117,14 @@ class Partition:
         """
         self.log = self.log.truncated(*savepoint)
         self.producers.roll_back(self.log.next_offset, self._stored_producers())
-        self.mark = self.journal.wrote(self)
+        self.flush_seq = self.flush_gate.wrote(self)
 
     def cut_back(self) -> None:
         """The log and its producers are what readers could see: the disk has refused what came after."""
         self.log = self.log.truncated(self.high_watermark, self.start_offset)
         self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
         self.producers.roll_back(self.high_watermark, self._stored_producers())
-        self.mark = self.journal.wrote(self)
+        self.flush_seq = self.flush_gate.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
         """The producers of the batches in the log are known, but those whose last record is older than `since_ms`."""
@@ -144,10 +144,10 @@ class Partition:
 class Partitions:
     """The partitions that are open, by topic id and index. `layout` gives the settings of a topic's logs."""
 
-    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], journal: FlushGate) -> None:
+    def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], flush_gate: FlushGate) -> None:
         self._disk = disk
         self._layout = layout
-        self._journal = journal
+        self._journal = flush_gate
         self._open: dict[tuple[TopicId, int], Partition] = {}
 
     def __iter__(self) -> Iterator[Partition]:
@@ -162,16 +162,16 @@ class Partitions:
             opened = self._open[topic.id, index] = Partition(topic, index, log, self._journal)
         return opened
 
-    def make_room(self, topic: Topic) -> None:
+    def make_directory(self, topic: Topic) -> None:
         """There is a directory for the topic's logs, durable when `TOPICS` is."""
         self._disk.make_dir(topic_directory(topic.id.hex()))
 
-    def written(self, topic: Topic) -> list[int]:
+    def written_indexes(self, topic: Topic) -> list[int]:
         """The partitions of the topic that were ever written."""
         names = self._disk.list_dir(topic_directory(topic.id.hex()))
         return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
-    def drop(self, topic: Topic) -> None:
+    def delete_logs(self, topic: Topic) -> None:
         """Nobody asks for the topic's logs again. They are deleted; what the disk does not let go of goes at the next start."""
         gone = [self._open.pop(place) for place in list(self._open) if place[0] == topic.id]
         for partition in gone:
@@ -181,7 +181,7 @@ class Partitions:
                 partition.log.delete()
             self._disk.delete(topic_directory(topic.id.hex()))
 
-    def sweep(self, topics: Topics) -> None:
+    def delete_unknown(self, topics: Topics) -> None:
         """Directories of other topics than these are gone."""
         for name in self._topic_directories():
             if topics.with_id(bytes.fromhex(name)) is None:
@@ -195,8 +195,8 @@ class Partitions:
         """Every log of these topics is open and will be in the next flush."""
         self._disk.make_dir(TOPICS)
         for topic in topics:
-            self.make_room(topic)
-            for index in self.written(topic):
+            self.make_directory(topic)
+            for index in self.written_indexes(topic):
                 partition = self.of(topic, index)
                 partition.remember_producers(producers_since_ms)
                 self._journal.wrote(partition)

@@ -25,11 +25,11 @@ class StoredBatch(NamedTuple):
 class ProducerState:
     """The newest batches of one producer id in one epoch."""
 
-    __slots__ = ("epoch", "kept", "seen_ms")
+    __slots__ = ("batches", "epoch", "seen_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.kept: deque[StoredBatch] = deque(maxlen=BATCHES_PER_PRODUCER)
+        self.batches: deque[StoredBatch] = deque(maxlen=BATCHES_PER_PRODUCER)
         self.seen_ms = 0  # wall clock of the last append
 
 
@@ -44,7 +44,7 @@ class ProducerStates:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def repeated(self, header: BatchHeader) -> StoredBatch | None:
+    def duplicate_or_none(self, header: BatchHeader) -> StoredBatch | None:
         """The stored batch that this one repeats; None if it is the next one and may be appended.
 
         Errors: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or for a repeat that is too old
@@ -64,10 +64,10 @@ class ProducerStates:
                 raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, f"a new epoch starts at 0, not at {header.base_sequence}")
             return None
         last = last_sequence(header)
-        for kept in known.kept:
+        for kept in known.batches:
             if kept.first_sequence == header.base_sequence and kept.last_sequence == last:
                 return kept
-        wanted = (known.kept[-1].last_sequence + 1) % SEQUENCES
+        wanted = (known.batches[-1].last_sequence + 1) % SEQUENCES
         if header.base_sequence != wanted:
             raise Refused(
                 Code.OUT_OF_ORDER_SEQUENCE_NUMBER, f"producer {header.producer_id} is at {wanted}, not at {header.base_sequence}"
@@ -81,7 +81,7 @@ class ProducerStates:
         known = self._by_id.get(header.producer_id)
         if known is None or known.epoch != header.producer_epoch:
             known = self._by_id[header.producer_id] = ProducerState(header.producer_epoch)
-        known.kept.append(StoredBatch(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
+        known.batches.append(StoredBatch(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp_ms))
         known.seen_ms = now_ms
 
     def roll_back(self, next_offset: int, stored: "ProducerStates") -> None:
@@ -91,15 +91,15 @@ class ProducerStates:
         are: the log may no longer hold their batches, and its timestamps do not say when a producer was seen.
         """
         for producer_id, known in list(self._by_id.items()):
-            left = [kept for kept in known.kept if kept.base_offset < next_offset]
-            if len(left) == len(known.kept):
+            left = [kept for kept in known.batches if kept.base_offset < next_offset]
+            if len(left) == len(known.batches):
                 continue
             before = stored._by_id.get(producer_id)
             if before is not None:
                 before.seen_ms = known.seen_ms
                 self._by_id[producer_id] = before
             elif left:
-                known.kept = deque(left, BATCHES_PER_PRODUCER)
+                known.batches = deque(left, BATCHES_PER_PRODUCER)
             else:
                 del self._by_id[producer_id]
 

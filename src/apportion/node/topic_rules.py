@@ -1,6 +1,7 @@
 """What the settings of one topic come to: the values that the broker obeys, read from their texts once.
 
-It decides nothing: `node/intake.py` admits batches by these rules, `node/expiry.py` deletes by them, and a log is laid out by them.
+It decides nothing: `node/batch_validation.py` admits batches by these rules, `node/retention.py`
+deletes by them, and a log is laid out by them.
 """
 
 from collections.abc import Mapping

@@ -63,88 +63,93 @@ class ConfigEntry(NamedTuple):
 class TopicService:
     """All topics with their ids, counts and settings; also the cluster's id and the next producer id.
 
-    `mark` is when everything said here is durable. A deleted topic's logs are deleted once its end is.
+    `flush_seq` is when everything said here is durable. A deleted topic's logs are deleted once its end is.
     """
 
     __slots__ = (
-        "_catalog",
-        "_doomed",
-        "_dropping",
+        "_deleted",
         "_durable_bytes",
         "_flushing_bytes",
+        "_flushing_deleted",
         "_journal",
         "_last_ids",
+        "_metadata_log",
         "_partitions",
         "_rules",
         "_settings",
         "_waits",
+        "flush_seq",
         "has_retention",
-        "mark",
     )
 
     def __init__(
-        self, catalog: MetadataLog, settings: BrokerSettings, journal: FlushGate, partitions: Partitions, waits: DelayedFetches
+        self,
+        metadata_log: MetadataLog,
+        settings: BrokerSettings,
+        flush_gate: FlushGate,
+        partitions: Partitions,
+        delayed_fetches: DelayedFetches,
     ) -> None:
-        self._catalog = catalog
+        self._metadata_log = metadata_log
         self._settings = settings
-        self._journal = journal
+        self._journal = flush_gate
         self._partitions = partitions
-        self._waits = waits
+        self._waits = delayed_fetches
         self._rules: dict[TopicId, TopicRules] = {}
         self.has_retention = False  # some topic, which may be gone by now, has records deleted by age or size
-        self._doomed: list[Topic] = []
-        self._dropping: list[Topic] = []
+        self._deleted: list[Topic] = []
+        self._flushing_deleted: list[Topic] = []
         self._durable_bytes = self._flushing_bytes = 0
         self._last_ids = (0, 0)  # the next producer id, and the end of the block it is from
-        self.mark = 0
+        self.flush_seq = 0
 
     @property
     def topics(self) -> Topics:
         """The topics there are now."""
-        return self._catalog.topics
+        return self._metadata_log.topics
 
     @property
     def cluster_id(self) -> str:
         """The id that this data directory was given when it was new."""
-        return self._catalog.cluster_id or ""
+        return self._metadata_log.cluster_id or ""
 
     @property
     def cut_bytes(self) -> int:
         """How much at the end of the catalog could not be read at the start."""
-        return self._catalog.truncated_bytes
+        return self._metadata_log.truncated_bytes
 
-    def recovered(self, fresh: bytes) -> None:
+    def finish_recovery(self, fresh: bytes) -> None:
         """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
-        if self._catalog.cluster_id is None:
-            self._catalog.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
-        self.has_retention = any(self.rules_of(topic).has_retention for topic in self.topics)
+        if self._metadata_log.cluster_id is None:
+            self._metadata_log.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
+        self.has_retention = any(self.rules(topic).has_retention for topic in self.topics)
         self._wrote()
 
     def cut_back(self) -> list[Topic]:
         """The topics are those that are on the disk; those that never came there are told and waited for no more."""
         before = self.topics
-        self._doomed, self._dropping, self._last_ids = [], [], (0, 0)
-        self._catalog = self._catalog.truncated(self._durable_bytes)
+        self._deleted, self._flushing_deleted, self._last_ids = [], [], (0, 0)
+        self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
         for topic in lost:
             self._rules.pop(topic.id, None)
-            self._wake(topic)
+            self._wake_fetches(topic)
         return lost
 
     def savepoint(self) -> int:
         """Return where the catalog ends now, for `roll_back`."""
-        return self._catalog.size_bytes
+        return self._metadata_log.size_bytes
 
     def roll_back(self, savepoint: int) -> None:
         """Read the topics again from the first `savepoint` bytes of the catalog, and cut the rest away."""
-        self._catalog = self._catalog.truncated(savepoint)
-        self._doomed = [topic for topic in self._doomed if self.topics.with_id(topic.id) is None]
+        self._metadata_log = self._metadata_log.truncated(savepoint)
+        self._deleted = [topic for topic in self._deleted if self.topics.with_id(topic.id) is None]
         self._rules = {topic_id: rules for topic_id, rules in self._rules.items() if self.topics.with_id(topic_id) is not None}
         self._last_ids = (0, 0)
         self._wrote()
 
-    def checked(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
+    def validate(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
         """The topic as it would be created, of id `fresh`; nothing is created. Refused with Kafka's codes."""
         if self.topics.named(name) is not None:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"there is a topic {name} already")
@@ -162,27 +167,27 @@ class TopicService:
         return Topic(name, fresh, count)
 
     def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:
-        """The topic exists, once `mark` is durable."""
+        """The topic exists, once `flush_seq` is durable."""
         self._journal.begin_write(self)
-        self._partitions.make_room(topic)
-        self._catalog.create_topic(topic, {name: value for name, value in config.items() if value is not None})
-        self.has_retention |= self.rules_of(topic).has_retention
+        self._partitions.make_directory(topic)
+        self._metadata_log.create_topic(topic, {name: value for name, value in config.items() if value is not None})
+        self.has_retention |= self.rules(topic).has_retention
         self._wrote()
 
-    def created_by_asking(self, name: str, fresh: bytes) -> Topic | None:
+    def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
         """A topic that Metadata asked for, made with the defaults; None if it may not be made."""
         if name == OFFSETS_TOPIC:
-            return self.offsets_topic(fresh)
+            return self.ensure_offsets_topic(fresh)
         if name in INTERNAL_TOPICS:
             return None
         try:
-            topic = self.checked(name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest())
+            topic = self.validate(name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest())
         except Refused:
             return None
         self.create(topic, {})
         return topic
 
-    def offsets_topic(self, fresh: bytes) -> Topic:
+    def ensure_offsets_topic(self, fresh: bytes) -> Topic:
         """The topic that holds the groups, made now if this is the first time that one is asked for."""
         topic = self.topics.named(OFFSETS_TOPIC)
         if topic is None:
@@ -201,10 +206,10 @@ class TopicService:
         if not self._settings.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
         self._journal.begin_write(self)
-        self._catalog.delete_topic(topic.name)
+        self._metadata_log.delete_topic(topic.name)
         self._rules.pop(topic.id, None)
-        self._doomed.append(topic)
-        self._wake(topic)
+        self._deleted.append(topic)
+        self._wake_fetches(topic)
         self._wrote()
 
     def grow(self, topic: Topic, count: int) -> None:
@@ -213,23 +218,23 @@ class TopicService:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
         check_new_partitions(count - topic.partitions)
         self._journal.begin_write(self)
-        self._catalog.add_partitions(topic.name, count)
+        self._metadata_log.add_partitions(topic.name, count)
         self._wrote()
 
-    def new_producer_id(self) -> int:
-        """A producer id that was never given out, durable as such at `mark`."""
+    def allocate_producer_id(self) -> int:
+        """A producer id that was never given out, durable as such at `flush_seq`."""
         following, end = self._last_ids
         if following == end:
             self._journal.begin_write(self)
-            block = self._catalog.claim_producer_ids(PRODUCER_ID_BLOCK)
+            block = self._metadata_log.claim_producer_ids(PRODUCER_ID_BLOCK)
             following, end = block.start, block.stop
             self._wrote()
         self._last_ids = (following + 1, end)
         return following
 
-    def configs_of(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
+    def config_entries(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
         """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
-        own = self._catalog.config_of(name) if given is None else given
+        own = self._metadata_log.config_of(name) if given is None else given
         settings = self._settings
         is_offsets = name == OFFSETS_TOPIC
         from_broker = {
@@ -253,11 +258,11 @@ class TopicService:
                 found.append(ConfigEntry(key, default, 5))
         return found
 
-    def rules_of(self, topic: Topic) -> TopicRules:
+    def rules(self, topic: Topic) -> TopicRules:
         """What the topic's settings come to. They cannot be altered, so they are read once."""
         rules = self._rules.get(topic.id)
         if rules is None:
-            values = {each.name: each.value for each in self.configs_of(topic.name)}
+            values = {each.name: each.value for each in self.config_entries(topic.name)}
             rules = self._rules[topic.id] = topic_rules(values)
         return rules
 
@@ -267,23 +272,23 @@ class TopicService:
 
     def unsynced_paths(self) -> tuple[str, ...]:
         """The catalog's files that the next flush must make durable."""
-        self._dropping, self._doomed = self._dropping + self._doomed, []
-        self._flushing_bytes = self._catalog.size_bytes
-        return (*self._catalog.unsynced_paths(), TOPICS)
+        self._flushing_deleted, self._deleted = self._flushing_deleted + self._deleted, []
+        self._flushing_bytes = self._metadata_log.size_bytes
+        return (*self._metadata_log.unsynced_paths(), TOPICS)
 
-    def settled(self) -> None:
+    def on_flushed(self) -> None:
         """Topics whose deletion is on the disk lose their logs."""
         self._durable_bytes = self._flushing_bytes
-        dropped, self._dropping = self._dropping, []
+        dropped, self._flushing_deleted = self._flushing_deleted, []
         for topic in dropped:
-            self._partitions.drop(topic)
+            self._partitions.delete_logs(topic)
 
-    def _wake(self, topic: Topic) -> None:
+    def _wake_fetches(self, topic: Topic) -> None:
         for index in range(topic.partitions):
-            self._waits.changed(IdPartition(topic.id, index))
+            self._waits.partition_changed(IdPartition(topic.id, index))
 
     def _wrote(self) -> None:
-        self.mark = self._journal.wrote(self)
+        self.flush_seq = self._journal.wrote(self)
 
 
 def check_new_partitions(more: int) -> None:

@@ -166,7 +166,7 @@ class Server:
         for action in node.start(now(), self._fresh()):
             if type(action) is Flush:  # nobody is served before this is on the disk, and there is no start if it cannot be
                 self._disk.sync(action.paths)
-                self._driver.post(Flushed(action.mark))
+                self._driver.post(Flushed(action.flush_seq))
             else:
                 self._carry_out(action)
 

@@ -45,7 +45,7 @@ from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner, Memb
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.classic.described import DescribedAssignment, from_described_group, may_be_assigned
-from apportion.member.consumer.machine import View
+from apportion.member.membership import View
 from apportion.readable import readable
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
@@ -80,16 +80,16 @@ class BatchMember:
         self.options = options
         self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
         self.session = self._new_session()
-        self.batches = BatchPlanner(
+        self.planner = BatchPlanner(
             options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
         )
         self._caps: dict[TopicIdPartition, int] | None = None
-        self._failing_s: float | None = None  # since when nothing can be planned
+        self._failing_since_s: float | None = None  # since when nothing can be planned
         self._began_s = self._answered_s = monotonic()
-        self._said = ""
+        self._last_logged = ""
         self._has_joined = False
-        self._has_heard = True  # something that writers have said may lie about
-        self._told_of_last = NO_REPORT
+        self._has_stale_reports = True  # something that writers have said may lie about
+        self._last_report = NO_REPORT
 
     def _new_session(self) -> Session:
         return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
@@ -110,7 +110,7 @@ class BatchMember:
         patience = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
-                topics = self._subscribed()
+                topics = self._subscribed_topics()
                 places = [place for topic in topics.values() for place in partitions_of(topic)]
                 self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
                 return
@@ -125,30 +125,30 @@ class BatchMember:
         """
         self._warn_of_long_batch()
         try:
-            return self._planned(previous, limit)
+            return self._plan_with_retries(previous, limit)
         finally:
             self._answered_s = monotonic()
 
-    def _planned(self, previous: Span, limit: int | None) -> Span:
+    def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
         """What the rule plans, with patience."""
         share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
         while True:
             self.touch()
             try:
-                following = self._told(self.batches.next(previous, limit, self._caps))
-                if self._caps is not None and not following.asks and following.resting() == previous.resting():
-                    self._told(self.batches.await_share(share_until_ms))
-                self._failing_s = None
-                self._say("")
-                self._tidy(previous)
+                following = self._run(self.planner.plan_next(previous, limit, self._caps))
+                if self._caps is not None and not following.question_number and following.end_offsets() == previous.end_offsets():
+                    self._run(self.planner.require_full_assignment(share_until_ms))
+                self._failing_since_s = None
+                self._log("")
+                self._delete_stale_reports(previous)
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotReady, Refused, Disconnected) as error:
                 late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
-                if self.batches.planned_incarnation or late:  # that a join takes a moment is no news
-                    self._say(str(error))
-                self._refuse_standstill(error)
+                if self.planner.planned_incarnation or late:  # that a join takes a moment is no news
+                    self._log(str(error))
+                self._raise_if_stuck(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
                 self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
@@ -158,9 +158,9 @@ class BatchMember:
 
     def ends(self) -> dict[TopicIdPartition, int]:
         """Where each owned partition ended when last looked at."""
-        return dict(self.batches.ends)
+        return dict(self.planner.ends)
 
-    def _told(self, asking: QueryGenerator[T]) -> T:
+    def _run(self, asking: QueryGenerator[T]) -> T:
         """What `asking` comes to when each of its questions is put to the cluster or to the session."""
         try:
             ask = next(asking)
@@ -174,18 +174,18 @@ class BatchMember:
         except StopIteration as end:
             return cast("T", end.value)
 
-    def _announced(self, previous: Span) -> WriterReport:
+    def _read_report(self, previous: Span) -> WriterReport:
         """What the writers said of that span."""
         told = handover.read_reports(previous)
-        self._has_heard = self._has_heard or told != NO_REPORT
-        self._told_of_last = told
+        self._has_stale_reports = self._has_stale_reports or told != NO_REPORT
+        self._last_report = told
         return told
 
-    def _tidy(self, previous: Span) -> None:
+    def _delete_stale_reports(self, previous: Span) -> None:
         """What the writers said of earlier spans lives on in this one, of which they had nothing to say."""
-        if self._has_heard and previous.sinks is not None and self._told_of_last == NO_REPORT:
+        if self._has_stale_reports and previous.sinks is not None and self._last_report == NO_REPORT:
             handover.delete_reports(previous)
-            self._has_heard = False
+            self._has_stale_reports = False
 
     def _join(self) -> None:
         if not self._has_joined:
@@ -199,10 +199,10 @@ class BatchMember:
             self.session.leave(GOODBYE_MS, for_good=True)
             self.session = self._new_session()
 
-    def _stored(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
+    def _fetch_committed(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
         if ask.incarnation == 0:
-            return self.cluster.stored(self.options.group, ask.places, patience_ms=CALL_MS)
-        return self.session.stored(ask.places, incarnation=ask.incarnation, patience_ms=CALL_MS)
+            return self.cluster.committed_offsets(self.options.group, ask.partitions, patience_ms=CALL_MS)
+        return self.session.committed_offsets(ask.partitions, incarnation=ask.incarnation, patience_ms=CALL_MS)
 
     def _commit(self, ask: CommitOffsets) -> None:
         if ask.incarnation == 0:
@@ -210,41 +210,41 @@ class BatchMember:
         else:
             self.session.commit(ask.offsets, incarnation=ask.incarnation, metadata=ask.metadata, patience_ms=CALL_MS)
 
-    def _seen(self) -> MembershipSnapshot:
+    def _snapshot(self) -> MembershipSnapshot:
         return MembershipSnapshot(self.session.status(), now().mono_ms)
 
-    def _session_limit(self) -> int:
+    def _session_timeout_ms(self) -> int:
         if self.options.classic:
             return self.options.session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
-    def _subscribed(self) -> dict[str, Topic]:
+    def _subscribed_topics(self) -> dict[str, Topic]:
         """The subscribed topics that exist now."""
         topics = self.cluster.topics(self.options.topics, fresh=True)
         return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
 
-    def _adopted(self, ask: AdoptAssignment) -> View:
+    def _adopt(self, ask: AdoptAssignment) -> View:
         self.session.adopt(ask.incarnation, ask.target)
         return self.session.status()
 
-    def _noted(self, note: Note) -> None:
+    def _log_note(self, note: Note) -> None:
         log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
 
-    def _described(self) -> DescribedGroup | DescribedAssignment:
+    def _describe_assignment(self) -> DescribedGroup | DescribedAssignment:
         """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
         if self.options.classic:
-            group = self._described_classic()
+            group = self._describe_classic_group()
             if group.group_state != GONE:
-                return from_described_group(group, self._subscribed())
-        return self._described_consumer()
+                return from_described_group(group, self._subscribed_topics())
+        return self._describe_consumer_group()
 
-    def _members(self) -> tuple[str, ...]:
+    def _list_members(self) -> tuple[str, ...]:
         """Return the ids of the group's members that may read one of the topics, whichever protocol they speak."""
-        topics, classic = self.options.topics, self._described_classic()
+        topics, classic = self.options.topics, self._describe_classic_group()
         if classic.group_state != GONE:
             return tuple(sorted(member.member_id for member in classic.members if may_be_assigned(member.member_metadata, topics)))
         try:
-            group = self._described_consumer()
+            group = self._describe_consumer_group()
         except Refused as refused:
             if refused.code in (Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION):
                 return ()
@@ -252,7 +252,7 @@ class BatchMember:
         readers = (one for one in group.members if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics))
         return tuple(sorted(member.member_id for member in readers))
 
-    def _described_consumer(self) -> DescribedGroup:
+    def _describe_consumer_group(self) -> DescribedGroup:
         request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
 
         def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
@@ -260,7 +260,7 @@ class BatchMember:
 
         return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
 
-    def _described_classic(self) -> ClassicGroup:
+    def _describe_classic_group(self) -> ClassicGroup:
         request = DescribeGroupsRequest(groups=(self.options.group,))
 
         def read(answer: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:
@@ -269,15 +269,15 @@ class BatchMember:
 
         return self.cluster.ask_coordinator("DescribeGroups", request, self.options.group, read, CALL_MS)
 
-    def _refuse_standstill(self, error: Exception) -> None:
+    def _raise_if_stuck(self, error: Exception) -> None:
         """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
         if isinstance(error, AssignmentIncomplete):
-            self._failing_s = None
+            self._failing_since_s = None
             return
-        if self._failing_s is None:
-            self._failing_s = monotonic()
+        if self._failing_since_s is None:
+            self._failing_since_s = monotonic()
         hopeless = isinstance(error, Refused) and not error.code.retriable
-        if self.batches.planned_incarnation == 0:
+        if self.planner.planned_incarnation == 0:
             limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
             if self._waits_for_others():
                 limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
@@ -285,7 +285,7 @@ class BatchMember:
             limit_s = STANDSTILL_LIMIT_S
         else:
             return  # a broker that is away comes back
-        waited_s = monotonic() - self._failing_s
+        waited_s = monotonic() - self._failing_since_s
         if waited_s > limit_s:
             remedy = NO_BROKER if isinstance(error, Disconnected) else ""
             raise MembershipFailed(
@@ -309,29 +309,29 @@ class BatchMember:
                 self.options.rebalance_timeout_ms / 1000,
             )
 
-    def _say(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         """One line when the reason to wait changes, not one a trigger."""
-        if what != self._said:
-            self._said = what
+        if what != self._last_logged:
+            self._last_logged = what
             log.warning("group %s: %s", self.options.group, what or "reading again")
 
 
 # What each question of the rule is put to.
 ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
-    ReadWriterReport: lambda owner, ask: owner._announced(ask.previous),
+    ReadWriterReport: lambda owner, ask: owner._read_report(ask.previous),
     StartMembership: lambda owner, ask: owner._join(),
     EndMembership: lambda owner, ask: owner._leave(),
-    ReadMembership: lambda owner, ask: owner._seen(),
-    SessionTimeout: lambda owner, ask: owner._session_limit(),
-    SubscribedTopics: lambda owner, ask: owner._subscribed(),
+    ReadMembership: lambda owner, ask: owner._snapshot(),
+    SessionTimeout: lambda owner, ask: owner._session_timeout_ms(),
+    SubscribedTopics: lambda owner, ask: owner._subscribed_topics(),
     ExistingTopics: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
-    ResolveTopicNames: lambda owner, ask: owner.session.places(ask.held),
-    AdoptAssignment: BatchMember._adopted,
-    FetchCommitted: BatchMember._stored,
+    ResolveTopicNames: lambda owner, ask: owner.session.resolve_names(ask.held),
+    AdoptAssignment: BatchMember._adopt,
+    FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
     LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
     LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
-    DescribeAssignment: lambda owner, ask: owner._described(),
-    ListMembers: lambda owner, ask: owner._members(),
-    Note: BatchMember._noted,
+    DescribeAssignment: lambda owner, ask: owner._describe_assignment(),
+    ListMembers: lambda owner, ask: owner._list_members(),
+    Note: BatchMember._log_note,
 }

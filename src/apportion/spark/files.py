@@ -59,7 +59,7 @@ class WrittenFile(NamedTuple):
     last: int
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         """The Kafka partition that the file holds."""
         return TopicPartition(self.topic, self.partition)
 
@@ -143,8 +143,8 @@ class PartWriter:
         self.path = name_of_file(place)
         self._sink = filesystem.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self._buffered: list[pa.RecordBatch] = []
+        self._buffered_bytes = 0
         self._rows = 0
         self._first = 1 << 62
         self._last = -1
@@ -154,17 +154,17 @@ class PartWriter:
         span = pc.min_max(rows.column("offset")).as_py()
         self._first, self._last = min(self._first, span["min"]), max(self._last, span["max"])
         self._rows += rows.num_rows
-        self._waiting.append(rows)
-        self._waiting_bytes += rows.nbytes
-        if self._waiting_bytes >= ROW_GROUP_BYTES:
+        self._buffered.append(rows)
+        self._buffered_bytes += rows.nbytes
+        if self._buffered_bytes >= ROW_GROUP_BYTES:
             self._write_group()
 
     def _write_group(self) -> None:
         """What waited is one row group of the file."""
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting).select(self._schema.names).cast(self._schema)
+        if self._buffered:
+            table = pa.Table.from_batches(self._buffered).select(self._schema.names).cast(self._schema)
             self._writer.write_table(table, row_group_size=table.num_rows)
-            self._waiting, self._waiting_bytes = [], 0
+            self._buffered, self._buffered_bytes = [], 0
 
     def close(self) -> WrittenFile:
         """The file is complete; says what it holds."""

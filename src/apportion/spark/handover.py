@@ -31,18 +31,18 @@ class NoPrivateDirectory(RuntimeError):
 
 
 def write_report(
-    span: Span, sink: str, *, adopt: bool = False, holds: bool = False, back: Mapping[TopicIdPartition, int] | None = None
+    span: Span, sink: str, *, adopt: bool = False, has_records: bool = False, rewind: Mapping[TopicIdPartition, int] | None = None
 ) -> None:
     """Write what the writer to `sink` says to the source that planned `span`, in place of what this writer said before.
 
-    back: where the source is to go on instead of where `span` ends, by partition.
+    rewind: where the source is to go on instead of where `span` ends, by partition.
     """
     told = {
-        "batch": _digest(span.text()),
+        "batch": _digest(span.canonical_json()),
         "sink": sink,
         "adopt": adopt,
-        "holds": holds,
-        "back": [[*_named(place), offset] for place, offset in (back or {}).items()],
+        "holds": has_records,
+        "back": [[*_named(place), offset] for place, offset in (rewind or {}).items()],
     }
     try:
         where = _made_directory()
@@ -89,7 +89,7 @@ def _left(span: Span) -> Iterator[dict[str, Any]]:
         except (OSError, ValueError) as error:
             log.warning("%s cannot be read, and counts as if it were not there: %s", path, error)
             continue
-        if isinstance(told, dict) and told.get("batch") == _digest(span.text()):
+        if isinstance(told, dict) and told.get("batch") == _digest(span.canonical_json()):
             yield told
 
 

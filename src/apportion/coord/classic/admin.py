@@ -13,11 +13,11 @@ from apportion.wire.messages.describe_groups import (
 )
 
 
-def describe_groups(turn: Turn, ask: GroupRequest[DescribeGroupsRequest]) -> None:
+def describe_groups(turn: Turn, request: GroupRequest[DescribeGroupsRequest]) -> None:
     """Every group that was named is described. Before version 6 a group that is not there is Dead, then GROUP_ID_NOT_FOUND."""
-    operations = ALL_OPERATIONS if ask.body.include_authorized_operations else NOT_ASKED
-    groups = tuple(described_group(turn, group_id, ask.version, operations) for group_id in ask.body.groups)
-    turn.reply(ask.ticket, DescribeGroupsResponse(groups=groups))
+    operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
+    groups = tuple(described_group(turn, group_id, request.version, operations) for group_id in request.body.groups)
+    turn.reply(request.ticket, DescribeGroupsResponse(groups=groups))
 
 
 def described_group(turn: Turn, group_id: str, version: int, operations: int) -> DescribedGroup:

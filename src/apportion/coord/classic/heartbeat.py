@@ -8,16 +8,16 @@ from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(turn: Turn, ask: GroupRequest[HeartbeatRequest]) -> None:
+def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
     """The member lives, and knows whether its group rebalances.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
     REBALANCE_IN_PROGRESS.
     """
-    body = ask.body
+    body = request.body
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
     group.check_generation(body.generation_id)
     arm_session(turn, group, member)
     code = Code.REBALANCE_IN_PROGRESS if group.live.state is ClassicGroupState.PREPARING_REBALANCE else Code.NONE
-    turn.reply(ask.ticket, HeartbeatResponse(error_code=int(code)))
+    turn.reply(request.ticket, HeartbeatResponse(error_code=int(code)))

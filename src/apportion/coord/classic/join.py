@@ -6,10 +6,16 @@ Versions: 0-9. 1 brings a rebalance timeout, 4 joining in two steps (first an id
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.answers import fail_pending_join, fail_pending_requests, join_error, join_response, members_for_leader
 from apportion.coord.classic.checks import check_group_id
+from apportion.coord.classic.membership import remove_member, remove_pending_member
+from apportion.coord.classic.responses import (
+    fail_pending_join,
+    fail_pending_requests,
+    join_error,
+    join_response,
+    members_for_leader,
+)
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState, Protocols
-from apportion.coord.classic.timers import remove_pending_member
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest, Turn
@@ -25,46 +31,46 @@ MIN_PENDING_JOINS = 100
 UUID_CHARS = 37  # a dash and the id behind it
 
 
-def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
+def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     """The member has an id to come back with, waits for the next generation, or knows the current one.
 
     Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST, GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; MEMBER_ID_REQUIRED is the answer that gives an id.
     """
-    body = ask.body
-    check_request(ask, turn.settings)
+    body = request.body
+    check_request(request, turn.settings)
     group = turn.ledger.classic_group_or_none(body.group_id)
     if group is None:
-        check_first_join(ask)
-        join_without_id(turn, create_group(turn, body.group_id), ask)
+        check_first_join(request)
+        join_without_id(turn, create_group(turn, body.group_id), request)
     elif not has_room_for(group, body.member_id, turn.settings.group_max_size):
-        reject_joiner(turn, group, ask)
+        reject_joiner(turn, group, request)
     else:
         check_protocols(group, body)
         if body.member_id:
-            rejoin(turn, group, ask)
+            rejoin(turn, group, request)
         else:
-            join_without_id(turn, group, ask)
+            join_without_id(turn, group, request)
 
 
-def check_request(ask: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
+def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
     """Refuses what no group could grant, or no record could hold."""
-    body = ask.body
+    body = request.body
     check_group_id(body.group_id)
     least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not least_ms <= body.session_timeout_ms <= most_ms:
         raise Refused(Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}.")
     if not all(fits_in_key(text) for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))):
         raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
-    if not fits_in_key(member_id_prefix(ask) + "-" * UUID_CHARS):
+    if not fits_in_key(member_id_prefix(request) + "-" * UUID_CHARS):
         raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
 
 
-def check_first_join(ask: GroupRequest[JoinGroupRequest]) -> None:
+def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
     """Refuses a join to a group that is not there, or is about to be made. Errors: UNKNOWN_MEMBER_ID, as in `check_protocols`."""
-    if ask.body.member_id:
-        raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {ask.body.group_id}.")
-    check_has_protocol(ask.body)
+    if request.body.member_id:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.body.group_id}.")
+    check_has_protocol(request.body)
 
 
 def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
@@ -108,78 +114,78 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     return group
 
 
-def reject_joiner(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
+def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
     """The group is full; a member that comes too late for the next generation is none any more, and a new id is void."""
-    member = group.live.members.get(ask.body.member_id)
+    member = group.live.members.get(request.body.member_id)
     if member is not None:
-        rebalance.dismiss(turn, group, member)
-    remove_pending_member(turn, group, ask.body.member_id)
+        remove_member(turn, group, member)
+    remove_pending_member(turn, group, request.body.member_id)
     rebalance.complete_join_if_all_joined(turn, group)
-    turn.reply(ask.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", ask.version))
+    turn.reply(request.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", request.version))
 
 
-def join_without_id(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
+def join_without_id(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
     """Somebody without an id is told one, or is in; as a static member it may have a place already."""
-    instance_id = ask.body.group_instance_id
+    instance_id = request.body.group_instance_id
     seated = None if instance_id is None else group.live.instances.get(instance_id)
     if seated is not None:
-        join_as_static_member(turn, group, seated, ask)
+        join_as_static_member(turn, group, seated, request)
         return
-    member_id = new_member_id(member_id_prefix(ask), ask.fresh)
-    if instance_id is None and ask.version >= 4:
-        require_member_id(turn, group, member_id, ask)
+    member_id = new_member_id(member_id_prefix(request), request.fresh)
+    if instance_id is None and request.version >= 4:
+        require_member_id(turn, group, member_id, request)
     else:
-        add_member(turn, group, new_member(ask, member_id), ask)
+        add_member(turn, group, new_member(request, member_id), request)
 
 
-def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, ask: GroupRequest[JoinGroupRequest]) -> None:
+def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, request: GroupRequest[JoinGroupRequest]) -> None:
     """Give the joiner the place of the static member `seated`, however full the group is.
 
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
     """
-    member_id = ask.body.member_id or new_member_id(member_id_prefix(ask), ask.fresh)
-    replace_static_member(turn, group, group.live.members[seated], new_member(ask, member_id), ask)
+    member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
+    replace_static_member(turn, group, group.live.members[seated], new_member(request, member_id), request)
 
 
-def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, ask: GroupRequest[JoinGroupRequest]) -> None:
+def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, request: GroupRequest[JoinGroupRequest]) -> None:
     """The id waits for its member for one session; who never comes back leaves nothing behind. The oldest ids give way to many."""
     pending = group.live.pending_joins
     while len(pending) >= max(MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)):
         remove_pending_member(turn, group, next(iter(pending)))
     pending[member_id] = None
-    turn.deadlines.arm((SESSION, group.group_id, member_id), turn.now.mono_ms + ask.body.session_timeout_ms)
-    turn.reply(ask.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, ask.version))
+    turn.deadlines.arm((SESSION, group.group_id, member_id), turn.now.mono_ms + request.body.session_timeout_ms)
+    turn.reply(request.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, request.version))
 
 
-def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]) -> None:
+def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]) -> None:
     """The group has a new member, which waits for its first generation."""
     live = group.live
     member.is_new = True
     live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
     live.add(member)
-    park_join(turn, group, member, ask)
+    park_join(turn, group, member, request)
     rebalance.arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
     rebalance.prepare_or_complete_join(turn, group)
 
 
-def rejoin(turn: Turn, group: ClassicGroup, ask: GroupRequest[JoinGroupRequest]) -> None:
+def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
     """Somebody with an id has its place in the next generation, or knows the current one if it need not wait for another."""
-    body, live = ask.body, group.live
+    body, live = request.body, group.live
     if body.member_id in live.pending_joins:
         if body.group_instance_id is not None:
             raise Refused(Code.UNKNOWN_SERVER_ERROR, f"Member {body.member_id} was given its id as a dynamic member.")
-        add_member(turn, group, new_member(ask, body.member_id), ask)
+        add_member(turn, group, new_member(request, body.member_id), request)
         return
     member = group.checked_member(body.member_id, body.group_instance_id)
     protocols = supported_protocols(body)
     if live.state is not ClassicGroupState.PREPARING_REBALANCE and may_answer_at_once(
         live.state, live.leader == member.member_id, member.protocols == protocols
     ):
-        turn.reply(ask.ticket, join_response(live, member, members_for_leader(live) if live.leader == member.member_id else ()))
+        turn.reply(request.ticket, join_response(live, member, members_for_leader(live) if live.leader == member.member_id else ()))
         return
     live.update_protocols(member, protocols)
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
-    park_join(turn, group, member, ask)
+    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
+    park_join(turn, group, member, request)
     rebalance.prepare_or_complete_join(turn, group)
 
 
@@ -189,7 +195,7 @@ def may_answer_at_once(state: ClassicGroupState, leads: bool, says_the_same: boo
 
 
 def replace_static_member(
-    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]
+    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]
 ) -> None:
     """A static member that starts again has its place under a new id, and whoever has the old id is fenced (KIP-345).
 
@@ -206,9 +212,9 @@ def replace_static_member(
     rebalance.arm_session(turn, group, new)
     if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
         turn.emit(group.to_record())
-        turn.reply(ask.ticket, static_member_response(group, new, led_by, ask.version))
+        turn.reply(request.ticket, static_member_response(group, new, led_by, request.version))
     else:
-        park_join(turn, group, new, ask)
+        park_join(turn, group, new, request)
         rebalance.prepare_or_complete_join(turn, group)
 
 
@@ -221,27 +227,27 @@ def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_
     return join_response(live, member, members_for_leader(live) if leads else (), skips_assignment=leads)
 
 
-def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ask: GroupRequest[JoinGroupRequest]) -> None:
+def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]) -> None:
     """The member waits on this request; one on which it waited before is sent back, for a member waits once."""
-    before = group.live.park_join(member, turn.park(ask))
+    before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
-def new_member(ask: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
+def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
     """A member as it describes itself, which no group knows yet."""
-    member = ClassicGroupMember(member_id, ask.body.group_instance_id, ask.caller, ask.body.protocol_type)
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(ask)
-    member.protocols = supported_protocols(ask.body)
+    member = ClassicGroupMember(member_id, request.body.group_instance_id, request.caller, request.body.protocol_type)
+    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
+    member.protocols = supported_protocols(request.body)
     return member
 
 
-def timeouts_ms(ask: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
+def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
     """Return the session and the rebalance timeout; version 0 knows only the first.
 
     A negative rebalance timeout is over at once, as in Kafka.
     """
-    session_ms = ask.body.session_timeout_ms
-    return session_ms, session_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
+    session_ms = request.body.session_timeout_ms
+    return session_ms, session_ms if request.version == 0 else max(request.body.rebalance_timeout_ms, 0)
 
 
 def supported_protocols(body: JoinGroupRequest) -> Protocols:
@@ -253,10 +259,10 @@ def supported_protocols(body: JoinGroupRequest) -> Protocols:
     return tuple(said.items())
 
 
-def member_id_prefix(ask: GroupRequest[JoinGroupRequest]) -> str:
+def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
     """What the id of the member begins with: its instance, or its client."""
-    instance_id = ask.body.group_instance_id
-    return ask.caller.client_id if instance_id is None else instance_id
+    instance_id = request.body.group_instance_id
+    return request.caller.client_id if instance_id is None else instance_id
 
 
 def new_member_id(name: str, fresh: bytes) -> str:

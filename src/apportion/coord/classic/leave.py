@@ -2,26 +2,26 @@
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
+from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
-from apportion.coord.classic.timers import remove_member, remove_pending_member
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 
-def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     """The named members are gone, and the others rebalance once.
 
     Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, which up to version 2 stand at the top.
     """
-    body = ask.body
+    body = request.body
     check_group_id(body.group_id)
     group = turn.ledger.classic_group_or_none(body.group_id)
-    leaving = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    leaving = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, who) for who in leaving]
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
-    turn.reply(ask.ticket, leave_response(ask.version, leaving, codes))
+    turn.reply(request.ticket, leave_response(request.version, leaving, codes))
 
 
 def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> Code:

@@ -4,7 +4,8 @@
 before its first generation (`group.initial.rebalance.delay.ms`), again each time somebody came, up to the rebalance timeout.
 """
 
-from apportion.coord.classic.answers import complete_pending_join, fail_pending_sync, members_for_leader
+from apportion.coord.classic.membership import remove_member
+from apportion.coord.classic.responses import complete_pending_join, fail_pending_sync, members_for_leader
 from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
@@ -20,12 +21,6 @@ def arm_session(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, tim
     """The member has a whole session from now; `timeout_ms` where it is given another patience."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
-
-
-def dismiss(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """The member is none any more, and nothing is due for it. What becomes of the others is for the caller to say."""
-    turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
-    group.live.remove(member)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
@@ -145,7 +140,7 @@ def _remove_late_members(turn: Turn, group: ClassicGroup, late: list[ClassicGrou
             "info", f"group {group.group_id}: {len(late)} of {len(group.live.members)} members did not {owed} in time and are gone"
         )
     for member in late:
-        dismiss(turn, group, member)
+        remove_member(turn, group, member)
 
 
 def _arm_deadline(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:

@@ -1,9 +1,9 @@
 """The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
 
-from apportion.coord.classic.answers import complete_pending_sync, fail_pending_sync, sync_response
 from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
 from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
+from apportion.coord.classic.responses import complete_pending_sync, fail_pending_sync, sync_response
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
@@ -12,14 +12,14 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 MAX_GROUP_BYTES = 1 << 26  # of one group's record: Kafka has a limit for any record
 
 
-def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
+def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, INVALID_GROUP_ID,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
-    body = ask.body
-    if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
+    body = request.body
+    if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
@@ -31,10 +31,10 @@ def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
     has_synced(turn, group, member)
     if live.state is ClassicGroupState.STABLE:
         arm_session(turn, group, member)
-        turn.reply(ask.ticket, sync_response(live, member))
+        turn.reply(request.ticket, sync_response(live, member))
         return
     fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # it asked before on another connection
-    member.sync_ticket = turn.park(ask)
+    member.sync_ticket = turn.park(request)
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)
 

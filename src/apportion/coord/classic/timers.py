@@ -1,8 +1,9 @@
 """How members of a classic group go without saying so, and how a group begins again after its log was read."""
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.answers import fail_pending_requests
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
+from apportion.coord.classic.membership import remove_member, remove_pending_member
+from apportion.coord.classic.responses import fail_pending_requests
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
@@ -25,18 +26,6 @@ def expire_session(turn: Turn, key: Key) -> None:
         remove_member(turn, group, member)
         if group.live.state is not ClassicGroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
-
-
-def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """The member is none any more, and if it waits, it is told so. The others are the caller's."""
-    fail_pending_requests(turn, group, member, Code.UNKNOWN_MEMBER_ID)
-    rebalance.dismiss(turn, group, member)
-
-
-def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:
-    """The id that was handed out is void, and nobody waits for it."""
-    turn.deadlines.disarm((SESSION, group.group_id, member_id))
-    group.live.pending_joins.pop(member_id, None)
 
 
 def restore_after_start(turn: Turn, group: ClassicGroup) -> None:

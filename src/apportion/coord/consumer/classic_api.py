@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
+from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.heartbeat_api import new_member_id
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.spine import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import fits_in_key
@@ -41,28 +41,28 @@ class ClassicCaller(NamedTuple):
     classic: ClassicMemberMetadata
 
 
-def join(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
+def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
 
     Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
     UNKNOWN_SERVER_ERROR for a subscription that cannot be read.
     """
-    body = ask.body
-    group = _group(turn, body.group_id)
+    body = request.body
+    group = turn.ledger.consumer_group(body.group_id)
     check_join(turn, group, body)
-    if not body.member_id and body.group_instance_id is None and ask.version >= 4:
+    if not body.member_id and body.group_instance_id is None and request.version >= 4:
         refused = JoinGroupResponse(
             error_code=int(Code.MEMBER_ID_REQUIRED),
-            protocol_name=None if ask.version >= 7 else "",
-            member_id=new_member_id(ask.fresh),
+            protocol_name=None if request.version >= 7 else "",
+            member_id=new_member_id(request.fresh),
         )
-        turn.reply(ask.ticket, refused)
+        turn.reply(request.ticket, refused)
         return
     if body.member_id and body.group_instance_id is not None:
         _checked_member(group, body.member_id, body.group_instance_id)
-    verdict = heartbeat(turn, to_beat(turn, ask, subscription_of(body)))
+    verdict = heartbeat(turn, to_beat(turn, request, subscription_of(body)))
     timers.arm_sync(turn, verdict.group, verdict.member)
-    turn.reply(ask.ticket, join_response(verdict.member, body.protocols[0].name))
+    turn.reply(request.ticket, join_response(verdict.member, body.protocols[0].name))
 
 
 def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None:
@@ -92,26 +92,26 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
         raise Refused(Code.UNKNOWN_SERVER_ERROR, f"The subscription of {body.protocols[0].name} is malformed: {error}") from error
 
 
-def to_beat(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+def to_beat(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
     """The join as the spine hears it: the member says everything anew, also what it still uses."""
-    body = ask.body
+    body = request.body
     return Beat(
         group_id=body.group_id,
-        member_id=body.member_id or new_member_id(ask.fresh),
+        member_id=body.member_id or new_member_id(request.fresh),
         epoch=JOINING,
-        caller=ask.caller,
+        caller=request.caller,
         instance_id=body.group_instance_id,
         rack_id=subscription.rack_id,
-        rebalance_timeout_ms=rebalance_timeout_ms(ask),
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
         topics=subscription.topics,
         owned=to_topic_partitions(subscription.owned_partitions, turn.topics),
         classic=classic_metadata(body),
     )
 
 
-def rebalance_timeout_ms(ask: GroupRequest[JoinGroupRequest]) -> int:
+def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
     """Return how long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
-    return ask.body.session_timeout_ms if ask.version == 0 else max(ask.body.rebalance_timeout_ms, 0)
+    return request.body.session_timeout_ms if request.version == 0 else max(request.body.rebalance_timeout_ms, 0)
 
 
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
@@ -144,15 +144,15 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
     )
 
 
-def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
+def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     """The member knows its assignment, as of the generation that it joined, and lives.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS for a generation that has passed,
     unless the member still has something to revoke from it.
     """
-    body = ask.body
-    if ask.version >= 5 and None in (body.protocol_type, body.protocol_name):
+    body = request.body
+    if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
     seat = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
     group, member, classic = seat
@@ -164,7 +164,7 @@ def sync(turn: Turn, ask: GroupRequest[SyncGroupRequest]) -> None:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     timers.complete_sync(turn, group, member)
     given = encode_assignment(group, classic, member.assigned.units.tolist(), turn.topics)
-    turn.reply(ask.ticket, SyncGroupResponse(protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=given))
+    turn.reply(request.ticket, SyncGroupResponse(protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=given))
 
 
 def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
@@ -179,12 +179,12 @@ def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, unit
     return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
 
 
-def classic_heartbeat(turn: Turn, ask: GroupRequest[signs.HeartbeatRequest]) -> None:
+def classic_heartbeat(turn: Turn, request: GroupRequest[signs.HeartbeatRequest]) -> None:
     """The member lives, and knows whether it has to join again.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
     """
-    body = ask.body
+    body = request.body
     group, member, _ = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
     bump_epoch_if_changed(turn, group, has_changed_wishes=False)
     timers.arm_session(turn, group, member)
@@ -192,7 +192,7 @@ def classic_heartbeat(turn: Turn, ask: GroupRequest[signs.HeartbeatRequest]) -> 
     if must_rejoin(turn, group, member):
         timers.arm_rejoin(turn, group, member)
         code = Code.REBALANCE_IN_PROGRESS
-    turn.reply(ask.ticket, signs.HeartbeatResponse(error_code=int(code)))
+    turn.reply(request.ticket, signs.HeartbeatResponse(error_code=int(code)))
 
 
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
@@ -206,14 +206,14 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
     return not any(fencing.is_blocked(group, member.member_id, unit) for unit in missing)
 
 
-def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     """The named members are gone, whichever protocol they speak, and the group has one new epoch.
 
     Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 they stand at the top.
     """
-    body = ask.body
-    group = _group(turn, body.group_id)
-    named = body.members if ask.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    body = request.body
+    group = turn.ledger.consumer_group(body.group_id)
+    named = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
     for who in named:
@@ -225,7 +225,7 @@ def leave(turn: Turn, ask: GroupRequest[LeaveGroupRequest]) -> None:
             codes.append(refusal.code)
     if leaving:
         timers.remove_members(turn, group, *leaving.values())
-    turn.reply(ask.ticket, _leave_response(ask.version, named, codes))
+    turn.reply(request.ticket, _leave_response(request.version, named, codes))
 
 
 def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
@@ -238,15 +238,9 @@ def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list
     return LeaveGroupResponse(members=tuple(answers))
 
 
-def _group(turn: Turn, group_id: str) -> ConsumerGroup:
-    group = turn.ledger.consumer_group_or_none(group_id)
-    assert group is not None, f"{group_id} is no consumer group"
-    return group
-
-
 def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ClassicCaller:
     """The classic member that speaks of its own generation. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
-    group = _group(turn, group_id)
+    group = turn.ledger.consumer_group(group_id)
     member = _checked_member(group, member_id, instance_id)
     classic = member.metadata.classic_member_metadata
     if classic is None:

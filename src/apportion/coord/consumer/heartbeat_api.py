@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
-from apportion.coord.consumer.spine import HeartbeatResult, heartbeat, leave
+from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
@@ -22,18 +22,18 @@ BLANK = "".join(map(chr, range(0x21)))
 """What Java trims: every character up to the space."""
 
 
-def consumer_group_heartbeat(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
+def consumer_group_heartbeat(turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
     """The member lives, joins or leaves, and knows its epoch and what changed in its assignment.
 
     Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (none is resolved yet), then the group's own.
     """
-    body = ask.body
-    check_request(body, ask.version, turn.settings)
+    body = request.body
+    check_request(body, request.version, turn.settings)
     said = Beat(
         group_id=body.group_id,
-        member_id=body.member_id or new_member_id(ask.fresh),
+        member_id=body.member_id or new_member_id(request.fresh),
         epoch=body.member_epoch,
-        caller=ask.caller,
+        caller=request.caller,
         instance_id=body.instance_id,
         rack_id=body.rack_id,
         rebalance_timeout_ms=body.rebalance_timeout_ms,
@@ -44,9 +44,9 @@ def consumer_group_heartbeat(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbea
     )
     if body.member_epoch in (LEAVING, AWAY):
         leave(turn, said)
-        turn.reply(ask.ticket, ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch))
+        turn.reply(request.ticket, ConsumerGroupHeartbeatResponse(member_id=body.member_id, member_epoch=body.member_epoch))
     else:
-        turn.reply(ask.ticket, heartbeat_response(heartbeat(turn, said), turn.settings))
+        turn.reply(request.ticket, heartbeat_response(heartbeat(turn, said), turn.settings))
 
 
 def check_request(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:

@@ -17,9 +17,9 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
+from apportion.coord.error_responses import RefusedWithoutMemberId
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import CoordinatorRecord
-from apportion.coord.refusals import RefusedWithoutMemberId
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Refused
 from apportion.topics import Topics
@@ -34,22 +34,22 @@ DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a classic one."""
 
 
-def join_consumer_group(turn: Turn, ask: GroupRequest[JoinGroupRequest]) -> None:
+def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     """A classic member joins a consumer group; one without members, or whose last member of the other protocol gives its place to
     the joiner, is a classic group from now on.
 
     Errors: those of `join.join` and of `consumer_classic.join`; if there are members, the answer names none.
     """
-    join.check_request(ask, turn.settings)
-    group = turn.ledger.incremental(ask.body.group_id)
+    join.check_request(request, turn.settings)
+    group = turn.ledger.consumer_group(request.body.group_id)
     if group.is_empty():
-        join.check_first_join(ask)
+        join.check_first_join(request)
         turn.emit_all(group.tombstones())
-        join.join(turn, ask)
+        join.join(turn, request)
         return
     try:
-        replaced = replaced_consumer_or_none(turn, group, ask.body)
-        classic_api.join(turn, ask) if replaced is None else replace_last_consumer(turn, group, replaced, ask)
+        replaced = replaced_consumer_or_none(turn, group, request.body)
+        classic_api.join(turn, request) if replaced is None else replace_last_consumer(turn, group, replaced, request)
     except Refused as refusal:
         raise RefusedWithoutMemberId(refusal.code, refusal.why) from refusal
 
@@ -163,19 +163,19 @@ def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupR
 
 
 def replace_last_consumer(
-    turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, ask: GroupRequest[JoinGroupRequest]
+    turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, request: GroupRequest[JoinGroupRequest]
 ) -> None:
     """The group is a classic one in which the joiner has the place of the replaced member, be it another or that member itself.
 
     It goes on as it is if nothing would come of a rebalance: every member has what it shall have, and the successor wants what its
     predecessor did (KAFKA-20273). Then the successor leads, and is told so (KIP-814), for somebody has to see topics change.
     """
-    topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(ask.body).topics)))
-    heir = RemainingMember(replaced, classic_api.classic_metadata(ask.body), classic_api.rebalance_timeout_ms(ask))
+    topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
+    heir = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
     stayers = [*remaining_members(group), heir]
     goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
     new = downgrade(turn, group, stayers, leader=replaced.member_id if goes_on else None)
-    join.join_as_static_member(turn, new, replaced.member_id, ask)
+    join.join_as_static_member(turn, new, replaced.member_id, request)
 
 
 def is_fully_reconciled(group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics) -> bool:

@@ -46,24 +46,24 @@ NO_HASH = -1
 """What is saved in place of a hash where none shall agree with it; 0 is that of no topics."""
 
 
-def heartbeat_to_classic_group(turn: Turn, ask: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
+def heartbeat_to_classic_group(turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
     """A member of the consumer protocol joins a classic group, which is a consumer group from now on.
 
     Errors: those of `consumer.check`; GROUP_ID_NOT_FOUND if the member does not join or the group cannot be upgraded;
     GROUP_MAX_SIZE_REACHED.
     """
-    heartbeat_api.check_request(ask.body, ask.version, turn.settings)
-    group = turn.ledger.classic_group_or_none(ask.body.group_id)
+    heartbeat_api.check_request(request.body, request.version, turn.settings)
+    group = turn.ledger.classic_group_or_none(request.body.group_id)
     assert group is not None, "the table of the shard knows the kind"
-    if ask.body.member_epoch != JOINING:
+    if request.body.member_epoch != JOINING:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {group.group_id}.")
     if not group.live.members:
         classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
         turn.emit_all(group.tombstones())
     else:
-        check_upgrade(turn, group, ask.body.member_id)
+        check_upgrade(turn, group, request.body.member_id)
         upgrade(turn, group, upgraded_members(turn, group))
-    heartbeat_api.consumer_group_heartbeat(turn, ask)
+    heartbeat_api.consumer_group_heartbeat(turn, request)
 
 
 class UpgradedMember(NamedTuple):
@@ -182,7 +182,7 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> Non
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
     turn.emit_all(records.member_metadata(group_id, heir.member.member_id, member_metadata(heir)) for heir in heirs)
-    new = turn.ledger.incremental(group_id)
+    new = turn.ledger.consumer_group(group_id)
     turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
     for heir in heirs:
         target = [(part.topic_id, part.partitions) for part in heir.assigned]

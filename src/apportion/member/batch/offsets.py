@@ -104,13 +104,13 @@ class OffsetAndMetadata(NamedTuple):
 class FetchedOffsets(NamedTuple):
     """What the group has. codes: the places, if any, of which it could not be told."""
 
-    stored: dict[TopicIdPartition, OffsetAndMetadata]
+    committed: dict[TopicIdPartition, OffsetAndMetadata]
     codes: dict[TopicIdPartition, Code]
 
     @property
     def offsets(self) -> dict[TopicIdPartition, int | None]:
         """The offsets alone."""
-        return {place: one.offset for place, one in self.stored.items()}
+        return {place: one.offset for place, one in self.committed.items()}
 
 
 def parse_fetch_response(response: OffsetFetchResponse, places: Iterable[TopicIdPartition]) -> tuple[Code, FetchedOffsets]:

@@ -31,12 +31,12 @@ class StartingOffsets:
     given: by topic name and partition; EARLIEST and LATEST are allowed. otherwise: for all others, EARLIEST or LATEST.
     """
 
-    otherwise: int = LATEST
-    given: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    default: int = LATEST
+    by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def offset(self, place: TopicIdPartition, log: LogBounds, *, newborn: bool) -> int:
+    def start_offset(self, place: TopicIdPartition, log: LogBounds, *, newborn: bool) -> int:
         """The first offset to read. A partition born while its topic was being read starts at its beginning."""
-        wanted = self.given.get((place.topic, place.partition), EARLIEST if newborn else self.otherwise)
+        wanted = self.by_partition.get((place.topic, place.partition), EARLIEST if newborn else self.default)
         return {EARLIEST: log.start, LATEST: log.end}.get(wanted, wanted)
 
 
@@ -57,8 +57,8 @@ class PlanInput:
     logs: Mapping[TopicIdPartition, LogBounds]
     kept: Container[TopicIdPartition] = ()
     committed: Mapping[TopicIdPartition, int | None] = field(default_factory=dict)
-    starting: StartingOffsets = StartingOffsets()
-    newborn: Container[TopicIdPartition] = ()
+    starting_offsets: StartingOffsets = StartingOffsets()
+    new_partitions: Container[TopicIdPartition] = ()
     limit: int | None = None
     caps: Mapping[TopicIdPartition, int] | None = None
 
@@ -66,14 +66,14 @@ class PlanInput:
 class Gap(NamedTuple):
     """Offsets that are gone: the partition stood at `expected`, its log begins (or ends) at `found`, where it was put."""
 
-    place: TopicIdPartition
+    partition: TopicIdPartition
     expected: int
-    found: int
+    log_bound: int
 
     def __str__(self) -> str:
-        what = "were deleted" if self.found > self.expected else "are no longer in the log"
-        low, high = sorted((self.expected, self.found))
-        return f"{self.place}: offsets [{low}, {high}) {what}"
+        what = "were deleted" if self.log_bound > self.expected else "are no longer in the log"
+        low, high = sorted((self.expected, self.log_bound))
+        return f"{self.partition}: offsets [{low}, {high}) {what}"
 
 
 class BatchPlan(NamedTuple):
@@ -98,11 +98,11 @@ def plan_batch(previous: Span, world: PlanInput) -> BatchPlan:
         log = world.logs[place]
         position = known_position(previous, world, place)
         if position is None:
-            position = world.starting.offset(place, log, newborn=place in world.newborn)
+            position = world.starting_offsets.start_offset(place, log, newborn=place in world.new_partitions)
             commit_first[place] = position = _within(place, position, log, gaps)
         positions[place] = _within(place, position, log, gaps)
     ends = _ends(positions, world)
-    if previous.resting() == ends:
+    if previous.end_offsets() == ends:
         return BatchPlan(previous, commit_first, tuple(gaps))
     ranges = {place: (position, ends[place]) for place, position in positions.items()}
     return BatchPlan(sorted_span(previous.id or world.checkpoint, ranges), commit_first, tuple(gaps))
@@ -110,7 +110,7 @@ def plan_batch(previous: Span, world: PlanInput) -> BatchPlan:
 
 def known_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
     """Where the partition stands by the last span or by the group; None if neither knows it."""
-    stood = previous.to_or_none(place)
+    stood = previous.end_or_none(place)
     if stood is not None and place in world.kept:
         return stood
     known = [offset for offset in (stood, world.committed.get(place)) if offset is not None]

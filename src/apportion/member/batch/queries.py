@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from apportion.machine import Note
 from apportion.member.batch.span import Span
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment
+from apportion.member.membership import Assignment, View
 from apportion.topics import TopicIdPartition
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ class ExistingTopics:
 class ResolveTopicNames:
     """Which places are these partitions? The answer is a tuple of Place in order, without those of topics nobody knows."""
 
-    held: Assignment
+    partitions: Assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class FetchCommitted:
     incarnation: of the member that asks; 0 to ask without a member id. Answer: dict[TopicIdPartition, OffsetAndMetadata].
     """
 
-    places: tuple[TopicIdPartition, ...]
+    partitions: tuple[TopicIdPartition, ...]
     incarnation: int
 
 
@@ -101,14 +100,14 @@ class CommitOffsets:
 class LogStartOffsets:
     """Where do these logs begin? The answer is a dict of Place to int. There may be no places."""
 
-    places: tuple[TopicIdPartition, ...]
+    partitions: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LogEndOffsets:
     """Where do these logs end, as the last stable offset? The answer is a dict of Place to int. There may be no places."""
 
-    places: tuple[TopicIdPartition, ...]
+    partitions: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,4 +146,4 @@ class MembershipSnapshot(NamedTuple):
     """The membership at one moment, and that moment on the monotonic clock."""
 
     view: View
-    now_ms: int
+    read_at_ms: int

@@ -33,8 +33,8 @@ class WriterReport(NamedTuple):
 
     sinks: Sinks = ()
     adopt: bool = False
-    holds: bool = False
-    back: Mapping[TopicIdPartition, int] = {}
+    has_records: bool = False
+    rewind: Mapping[TopicIdPartition, int] = {}
 
 
 NO_REPORT = WriterReport()

@@ -35,7 +35,7 @@ class LostOffsets(ValueError):
         else:
             what = f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost"
         super().__init__(f"{what}. {why}" if why else what)
-        self.place, self.fence, self.start = place, fence, start
+        self.partition, self.fence, self.start = place, fence, start
 
 
 class Span(NamedTuple):
@@ -52,15 +52,15 @@ class Span(NamedTuple):
     id: str
     ranges: Mapping[TopicIdPartition, tuple[int, int]]
     sinks: tuple[str, ...] | None = None
-    asks: int = 0
-    nameless: tuple[TopicIdPartition, ...] = ()
+    question_number: int = 0
+    unclaimed: tuple[TopicIdPartition, ...] = ()
 
-    def to_or_none(self, place: TopicIdPartition) -> int | None:
+    def end_or_none(self, place: TopicIdPartition) -> int | None:
         """The offset after the last one of `place`; None if the span does not own it."""
         bounds = self.ranges.get(place)
         return None if bounds is None else bounds[1]
 
-    def resting(self) -> dict[TopicIdPartition, int]:
+    def end_offsets(self) -> dict[TopicIdPartition, int]:
         """Where every owned partition stands when this span has been written."""
         return {place: to for place, (_, to) in self.ranges.items()}
 
@@ -70,19 +70,19 @@ class Span(NamedTuple):
         for place in sorted(self.ranges, key=lambda place: (place.topic, str(place.partition))):
             entry = topics.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "span": {}})
             entry["span"][str(place.partition)] = list(self.ranges[place])
-        if self.sinks is None and not self.asks:
+        if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
         named = {"id": self.id, "sinks": None if self.sinks is None else list(self.sinks), "topics": topics, "v": FORMAT_WITH_SINKS}
-        if not self.asks and not self.nameless:
+        if not self.question_number and not self.unclaimed:
             return named
         nameless: dict[str, dict[str, Any]] = {}
-        for place in sorted(self.nameless):
+        for place in sorted(self.unclaimed):
             nameless.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "partitions": []})["partitions"].append(
                 place.partition
             )
-        return {**({"asks": self.asks} if self.asks else {}), "id": self.id, "nameless": nameless, **named}
+        return {**({"asks": self.question_number} if self.question_number else {}), "id": self.id, "nameless": nameless, **named}
 
-    def text(self) -> str:
+    def canonical_json(self) -> str:
         """The canonical JSON text: equal spans give equal texts."""
         return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
 
@@ -138,9 +138,9 @@ def parse_span(offset: Any) -> Span:
             ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
     found = sorted_span(offset["id"], ranges)
     if is_question:
-        return found._replace(asks=_number(offset["asks"]), nameless=_nameless(offset["nameless"]))
+        return found._replace(question_number=_number(offset["asks"]), unclaimed=_nameless(offset["nameless"]))
     if is_doubted:
-        return found._replace(sinks=_sinks(offset["sinks"]), nameless=_nameless(offset["nameless"]))
+        return found._replace(sinks=_sinks(offset["sinks"]), unclaimed=_nameless(offset["nameless"]))
     return found if version == FORMAT else found._replace(sinks=_sinks(offset["sinks"]))
 
 
@@ -218,20 +218,20 @@ def admit_range(
     bounds: tuple[int, int],
     fence: int | None,
     *,
-    is_nameless: bool = False,
+    is_unclaimed: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
     """Each offset is admitted once, whoever comes first and however often: rows below the fence are already in the sink.
 
     fence: the sink's next offset for this partition; None if it has none yet: then everything is admitted, but for a range that
-    starts at an offset of which nothing says that it came from this sink (is_nameless).
+    starts at an offset of which nothing says that it came from this sink (is_unclaimed).
     The fence is set with the first range, rows or none, to its end; later it moves to the end of whatever ends above it, and never
     back. So it says from where on a later range would leave records out.
     Raises LostOffsets if the range starts above the fence, unless data loss was allowed.
     """
     start, to = bounds
     if fence is None:
-        if is_nameless and fail_on_data_loss:
+        if is_unclaimed and fail_on_data_loss:
             raise LostOffsets(place, None, start)
         return RangeAdmission(start, to, to)
     if start > fence and fail_on_data_loss:
@@ -245,7 +245,7 @@ def admit(
     """`admit_range` for every partition of the batch. A sink keeps a row when its offset is at or above its `lower`."""
     return {
         place: admit_range(
-            place, bounds, fences.get(place), is_nameless=place in batch.nameless, fail_on_data_loss=fail_on_data_loss
+            place, bounds, fences.get(place), is_unclaimed=place in batch.unclaimed, fail_on_data_loss=fail_on_data_loss
         )
         for place, bounds in batch.ranges.items()
     }

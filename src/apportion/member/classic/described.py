@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, assignment, from_wire
+from apportion.member.membership import Assignment, View, assignment, from_wire
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup

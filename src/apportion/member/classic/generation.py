@@ -31,8 +31,7 @@ from apportion.member.classic.requests import (
     leave_request,
     sync_request,
 )
-from apportion.member.consumer.machine import View
-from apportion.member.membership import MemberRequest, MembershipState, Offer, TopicDescription, minus
+from apportion.member.membership import Failed, MemberRequest, MembershipState, Offer, TopicDescription, View, minus
 from apportion.topics import IdPartition, TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
@@ -70,7 +69,7 @@ class GenerationState:
         self._assigned = Given()  # what was given then
         self._topic_ids: dict[str, TopicId] = {}  # what topics were before the last join, or when they were first seen since
 
-    def view(self, member_id: str, state: MembershipState, last_accepted_ms: int | None, error: str | None) -> View:
+    def view(self, member_id: str, state: MembershipState, last_accepted_ms: int | None, error: Failed | None) -> View:
         """The member at this moment, with what others know of it."""
         held = self.ownership
         return View(member_id, self.generation.number, state, self.incarnation, held.target, held.owned, last_accepted_ms, error)

@@ -6,8 +6,7 @@ what was claimed and is not held any more must be said, or it would be kept from
 
 from collections.abc import Callable
 
-from apportion.member.consumer.machine import acknowledged
-from apportion.member.membership import Assignment, MembershipState, Offer, minus
+from apportion.member.membership import Assignment, MembershipState, Offer, acknowledged, minus
 from apportion.topics import IdPartition
 
 

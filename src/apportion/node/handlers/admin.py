@@ -31,14 +31,14 @@ from apportion.wire.messages.delete_topics import (
 FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic or gives its id
 
 
-def create_topics(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def create_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The topics exist, each with an id of its own; with `validate_only` it is only said whether they could."""
-    request: CreateTopicsRequest = ask.request
+    request: CreateTopicsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     return Answer(
         CreateTopicsResponse(
             topics=tuple(
-                _create_topic(broker, topic, request.validate_only, ask)
+                _create_topic(broker, topic, request.validate_only, arrived)
                 if times[topic.name] == 1
                 else _create_topic_error(topic.name, duplicate_topic_error())
                 for topic in {topic.name: topic for topic in request.topics}.values()
@@ -52,16 +52,16 @@ def duplicate_topic_error() -> Refused:
     return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
 
 
-def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, ask: Arrived) -> CreatableTopicResult:
-    registry = broker.registry
+def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: bool, arrived: Arrived) -> CreatableTopicResult:
+    topic_service = broker.topic_service
     try:
         count = _partition_count(wanted, broker.settings.node_id)
         config = {each.name: each.value for each in wanted.configs}
-        topic = registry.checked(wanted.name, count, config, new_topic_id(ask.fresh, wanted.name))
+        topic = topic_service.validate(wanted.name, count, config, new_topic_id(arrived.fresh, wanted.name))
     except Refused as refused:
         return _create_topic_error(wanted.name, refused)
     if not validate_only:
-        registry.create(topic, config)
+        topic_service.create(topic, config)
     return CreatableTopicResult(
         name=topic.name,
         error_message=None,
@@ -70,7 +70,7 @@ def _create_topic(broker: BrokerContext, wanted: CreatableTopic, validate_only: 
         replication_factor=1,
         configs=tuple(
             CreatableTopicConfigs(name=each.name, value=each.value, config_source=each.source)
-            for each in registry.configs_of(topic.name, config)
+            for each in topic_service.config_entries(topic.name, config)
         ),
     )
 
@@ -103,11 +103,13 @@ def new_topic_id(fresh: bytes, name: str) -> bytes:
     return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
-def delete_topics(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def delete_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The topics are gone, with their logs; a topic made again under the name is another topic."""
-    request: DeleteTopicsRequest = ask.request
+    request: DeleteTopicsRequest = arrived.request
     wanted = (
-        request.topics if ask.version >= FIRST_STATE_VERSION else tuple(DeleteTopicState(name=name) for name in request.topic_names)
+        request.topics
+        if arrived.version >= FIRST_STATE_VERSION
+        else tuple(DeleteTopicState(name=name) for name in request.topic_names)
     )
     times = Counter((state.name, state.topic_id) for state in wanted)
     distinct = {(state.name, state.topic_id): state for state in wanted}
@@ -120,7 +122,7 @@ def _delete_topic(broker: BrokerContext, state: DeleteTopicState, is_named_twice
         if is_named_twice:
             raise duplicate_topic_error()
         topic = _resolve_topic(broker, state)
-        broker.registry.delete(topic)
+        broker.topic_service.delete(topic)
     except Refused as refused:
         return DeletableTopicResult(name=state.name, topic_id=state.topic_id, error_code=refused.code, error_message=refused.why)
     return DeletableTopicResult(name=topic.name, topic_id=topic.id)
@@ -128,7 +130,7 @@ def _delete_topic(broker: BrokerContext, state: DeleteTopicState, is_named_twice
 
 def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
     """The topic that a name or an id means."""
-    topics = broker.registry.topics
+    topics = broker.topic_service.topics
     if state.name is not None and state.topic_id != NO_TOPIC_ID:
         raise Refused(Code.INVALID_REQUEST, "give the name or the id, not both")
     if state.name is None and state.topic_id == NO_TOPIC_ID:
@@ -142,9 +144,9 @@ def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
     return topic
 
 
-def create_partitions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def create_partitions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The topics have as many partitions as asked for; the new ones are empty."""
-    request: CreatePartitionsRequest = ask.request
+    request: CreatePartitionsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}.values()
     results = (_grow_topic(broker, topic, request.validate_only, times[topic.name] > 1) for topic in distinct)
@@ -157,7 +159,7 @@ def _grow_topic(
     try:
         if is_named_twice:
             raise duplicate_topic_error()
-        topic = broker.registry.topics.named(wanted.name)
+        topic = broker.topic_service.topics.named(wanted.name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
         if wanted.count <= topic.partitions:
@@ -167,7 +169,7 @@ def _grow_topic(
         if any(each.broker_ids != (broker.settings.node_id,) for each in wanted.assignments or ()):
             raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"each partition is on broker {broker.settings.node_id} alone")
         if not validate_only:
-            broker.registry.grow(topic, wanted.count)
+            broker.topic_service.grow(topic, wanted.count)
     except Refused as refused:
         return CreatePartitionsTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.why)
     return CreatePartitionsTopicResult(name=wanted.name)

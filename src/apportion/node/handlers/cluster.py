@@ -36,13 +36,13 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # what Kafka 
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
-def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def api_versions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """All APIs with their versions. Before version 4 a feature that starts at level 0 cannot be said, as clients would choke.
 
     Errors: INVALID_REQUEST, and nothing else is said, for software whose name or version is no word (KIP-511).
     """
-    request: ApiVersionsRequest = ask.request
-    if ask.version >= FIRST_SOFTWARE_VERSION and not all(
+    request: ApiVersionsRequest = arrived.request
+    if arrived.version >= FIRST_SOFTWARE_VERSION and not all(
         SOFTWARE.fullmatch(said) for said in (request.client_software_name, request.client_software_version)
     ):
         return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
@@ -52,7 +52,7 @@ def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
             supported_features=tuple(
                 SupportedFeatureKey(name=name, min_version=first, max_version=last)
                 for name, (first, last) in features
-                if ask.version >= 4 or first > 0
+                if arrived.version >= 4 or first > 0
             ),
             finalized_features_epoch=0,
             finalized_features=tuple(
@@ -62,12 +62,12 @@ def api_versions(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
     )
 
 
-def metadata(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def metadata(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The broker and the topics asked for; a missing one is made first where request and settings allow it."""
-    request: MetadataRequest = ask.request
+    request: MetadataRequest = arrived.request
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
-    if request.topics is None or (ask.version == 0 and not request.topics):
-        topics = tuple(_topic_metadata(broker, topic, operations) for topic in broker.registry.topics)
+    if request.topics is None or (arrived.version == 0 and not request.topics):
+        topics = tuple(_topic_metadata(broker, topic, operations) for topic in broker.topic_service.topics)
     else:
         may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
         distinct = {
@@ -75,8 +75,8 @@ def metadata(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
         }  # or a short request has no end of an answer
         described = [
             MetadataResponseTopic(error_code=Code.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
-            if ask.version < FIRST_TOPIC_ID_VERSION and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
-            else _requested_topic(broker, wanted, operations, ask.fresh if may_create else None)
+            if arrived.version < FIRST_TOPIC_ID_VERSION and (wanted.name is None or wanted.topic_id != NO_TOPIC_ID)
+            else _requested_topic(broker, wanted, operations, arrived.fresh if may_create else None)
             for wanted in distinct.values()
         ]
         topics = tuple({(each.name, each.topic_id): each for each in described}.values())  # one may be named, and asked for by id
@@ -85,7 +85,7 @@ def metadata(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
         MetadataResponse(
             cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED,
             brokers=(MetadataResponseBroker(node_id=broker.settings.node_id, host=host, port=port),),
-            cluster_id=broker.registry.cluster_id,
+            cluster_id=broker.topic_service.cluster_id,
             controller_id=broker.settings.node_id,
             topics=topics,
         )
@@ -96,15 +96,15 @@ def _requested_topic(
     broker: BrokerContext, wanted: MetadataRequestTopic, operations: int, fresh: bytes | None
 ) -> MetadataResponseTopic:
     """The topic, made of `fresh` if it is not there; None: it may not be made."""
-    registry = broker.registry
+    topic_service = broker.topic_service
     if wanted.name is None or wanted.topic_id != NO_TOPIC_ID:
-        topic = registry.topics.with_id(wanted.topic_id)
+        topic = topic_service.topics.with_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
         return _topic_metadata(broker, topic, operations)
-    topic = registry.topics.named(wanted.name)
+    topic = topic_service.topics.named(wanted.name)
     if topic is None and fresh is not None:
-        topic = registry.created_by_asking(wanted.name, fresh)
+        topic = topic_service.auto_create_or_none(wanted.name, fresh)
     if topic is not None:
         return _topic_metadata(broker, topic, operations)
     code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(wanted.name) else Code.INVALID_TOPIC_EXCEPTION
@@ -117,7 +117,7 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
         name=topic.name,
         topic_id=topic.id,
         topic_authorized_operations=operations,
-        is_internal=broker.registry.is_internal(topic.name),
+        is_internal=broker.topic_service.is_internal(topic.name),
         partitions=tuple(
             MetadataResponsePartition(
                 partition_index=index, leader_id=here[0], leader_epoch=LEADER_EPOCH, replica_nodes=here, isr_nodes=here
@@ -127,16 +127,16 @@ def _topic_metadata(broker: BrokerContext, topic: Topic, operations: int) -> Met
     )
 
 
-def describe_cluster(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def describe_cluster(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """This broker, which is the whole cluster. Controllers (endpoint type 2) cannot be asked for: MISMATCHED_ENDPOINT_TYPE."""
-    request: DescribeClusterRequest = ask.request
+    request: DescribeClusterRequest = arrived.request
     if request.endpoint_type != BROKERS:
         code = Code.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == CONTROLLERS else Code.UNSUPPORTED_ENDPOINT_TYPE
         return Answer(DescribeClusterResponse(error_code=code, error_message="this address is a broker's"))
     host, port = broker.address
     return Answer(
         DescribeClusterResponse(
-            cluster_id=broker.registry.cluster_id,
+            cluster_id=broker.topic_service.cluster_id,
             controller_id=broker.settings.node_id,
             brokers=(DescribeClusterBroker(broker_id=broker.settings.node_id, host=host, port=port),),
             cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED,
@@ -144,21 +144,21 @@ def describe_cluster(broker: BrokerContext, ask: Arrived, now: Instant) -> Answe
     )
 
 
-def find_coordinator(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def find_coordinator(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """Every group is coordinated here; transactions and share groups are refused in one sentence.
 
     Versions: up to 3 one key, from 4 several. A coordinator of transactions is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because
     clients retry any other code until their time is up.
     """
-    request: FindCoordinatorRequest = ask.request
+    request: FindCoordinatorRequest = arrived.request
     code, why = KEY_TYPES.get(request.key_type, (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"))
     if code is Code.NONE:
-        broker.registry.offsets_topic(ask.fresh)
+        broker.topic_service.ensure_offsets_topic(arrived.fresh)
     host, port = broker.address
     node_id = broker.settings.node_id
     if code is not Code.NONE:
         host, port, node_id = "", -1, -1
-    if ask.version < 4:
+    if arrived.version < 4:
         return Answer(FindCoordinatorResponse(error_code=code, error_message=why, node_id=node_id, host=host, port=port))
     return Answer(
         FindCoordinatorResponse(

@@ -20,9 +20,9 @@ UNKNOWN_TYPE = 0  # Kafka's, for a value of which nothing is said
 STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
 
 
-def describe_configs(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def describe_configs(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The settings of each resource, or of it those that are named. No value here is secret, and none has synonyms."""
-    request: DescribeConfigsRequest = ask.request
+    request: DescribeConfigsRequest = arrived.request
     return Answer(DescribeConfigsResponse(results=tuple(_described(broker, resource) for resource in request.resources)))
 
 
@@ -58,9 +58,9 @@ def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Itera
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_name(name)
-        if broker.registry.topics.named(name) is None:
+        if broker.topic_service.topics.named(name) is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-        return broker.registry.configs_of(name)
+        return broker.topic_service.config_entries(name)
     if resource.resource_type == BROKER:
         if name not in ("", str(broker.settings.node_id)):
             raise Refused(Code.INVALID_REQUEST, f"this is broker {broker.settings.node_id}, not {name!r}")

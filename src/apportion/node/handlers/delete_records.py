@@ -19,27 +19,27 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The partitions begin where they were told to, or later if they did before. Of one named twice the last word counts."""
-    request: DeleteRecordsRequest = ask.request
+    request: DeleteRecordsRequest = arrived.request
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((each.partition_index, each) for each in topic.partitions)
-    errand = RecordDeletion(broker)
-    topics = tuple(errand.done(name, partitions.values()) for name, partitions in wanted.items())
-    return Answer(DeleteRecordsResponse(topics=topics), errand.mark)
+    deletion = RecordDeletion(broker)
+    topics = tuple(deletion.delete(name, partitions.values()) for name, partitions in wanted.items())
+    return Answer(DeleteRecordsResponse(topics=topics), deletion.flush_seq)
 
 
 class RecordDeletion:
-    """One request; `mark` is when all that it deletes is durably gone."""
+    """One request; `flush_seq` is when all that it deletes is durably gone."""
 
-    __slots__ = ("_broker", "mark")
+    __slots__ = ("_broker", "flush_seq")
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
-        self.mark = 0
+        self.flush_seq = 0
 
-    def done(self, name: str, wanted: Iterable[DeleteRecordsPartition]) -> DeleteRecordsTopicResult:
+    def delete(self, name: str, wanted: Iterable[DeleteRecordsPartition]) -> DeleteRecordsTopicResult:
         """The answer for one topic, after its records are deleted or that was refused."""
         return DeleteRecordsTopicResult(name=name, partitions=tuple(self._result(name, each) for each in wanted))
 
@@ -48,7 +48,7 @@ class RecordDeletion:
         try:
             partition = self._partition(name, wanted.partition_index)
             low = partition.delete_before(partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset)
-            self.mark = max(self.mark, partition.mark)
+            self.flush_seq = max(self.flush_seq, partition.flush_seq)
         except Refused as refused:
             code = refused.code
         except DiskError:
@@ -56,13 +56,13 @@ class RecordDeletion:
         return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=low, error_code=code)
 
     def _partition(self, name: str, index: int) -> Partition:
-        registry = self._broker.registry
-        if registry.is_internal(name):
+        topic_service = self._broker.topic_service
+        if topic_service.is_internal(name):
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} belongs to the broker")
         partition = self._broker.partition_or_none(name, index)
         if partition is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
-        rules = registry.rules_of(partition.topic)
+        rules = topic_service.rules(partition.topic)
         if rules.is_compacted and not rules.is_deleted:
             raise Refused(Code.POLICY_VIOLATION, f"the cleanup.policy of {name} does not delete")
         return partition

@@ -23,49 +23,49 @@ from apportion.wire.messages.fetch import (
 NO_RECORDS = memoryview(b"")
 
 
-def fetch(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer | None:
+def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | None:
     """The records are answered, or the request waits for more of them.
 
     Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever given out; the rest by partition.
     """
-    request: FetchRequest = ask.request
+    request: FetchRequest = arrived.request
     if request.session_epoch > 0:
         return Answer(FetchResponse(error_code=Code.FETCH_SESSION_ID_NOT_FOUND))
-    haul = FetchResult(broker, ask)
-    if haul.is_enough or request.max_wait_ms <= 0:
-        return Answer(haul.response)
-    broker.waits.park(ask, haul.places)
-    broker.deadlines.arm(("fetch", ask.ticket), now.mono_ms + request.max_wait_ms)
+    result = FetchResult(broker, arrived)
+    if result.is_complete or request.max_wait_ms <= 0:
+        return Answer(result.response)
+    broker.delayed_fetches.park(arrived, result.partitions)
+    broker.deadlines.arm(("fetch", arrived.ticket), now.mono_ms + request.max_wait_ms)
     return None
 
 
 class FetchResult:
     """What one look at the partitions of a fetch brings."""
 
-    __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_enough", "places", "response")
+    __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_complete", "partitions", "response")
 
-    def __init__(self, broker: BrokerContext, ask: Arrived) -> None:
-        request: FetchRequest = ask.request
+    def __init__(self, broker: BrokerContext, arrived: Arrived) -> None:
+        request: FetchRequest = arrived.request
         self._broker = broker
-        self._by_id = ask.version >= 13
+        self._by_id = arrived.version >= 13
         self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self.bytes = 0
         self.failed = False
-        places: list[IdPartition] = []
+        partitions_: list[IdPartition] = []
         topics = []
         for topic, asked in _distinct_partitions(request.topics):
             partitions = []
             for wanted in asked:
-                partition = self._found(topic, wanted)
+                partition = self._partition_or_none(topic, wanted)
                 if partition is not None:
-                    places.append(IdPartition(partition.topic.id, partition.index))
+                    partitions_.append(IdPartition(partition.topic.id, partition.index))
                 partitions.append(self._read(topic, wanted, partition))
             topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(partitions)))
-        self.places = tuple(places)
+        self.partitions = tuple(partitions_)
         self.response = FetchResponse(responses=tuple(topics))
-        self.is_enough = self.failed or not places or self.bytes >= request.min_bytes
+        self.is_complete = self.failed or not partitions_ or self.bytes >= request.min_bytes
 
-    def _found(self, topic: FetchTopic, wanted: FetchPartition) -> Partition | None:
+    def _partition_or_none(self, topic: FetchTopic, wanted: FetchPartition) -> Partition | None:
         if self._by_id:
             return self._broker.partition_by_id_or_none(topic.topic_id, wanted.partition)
         return self._broker.partition_or_none(topic.topic, wanted.partition)
@@ -73,16 +73,16 @@ class FetchResult:
     def _read(self, topic: FetchTopic, wanted: FetchPartition, partition: Partition | None) -> PartitionData:
         """The answer for one partition. The first batch of the whole fetch comes even if it is larger than any limit."""
         if partition is None:
-            return self._refused(wanted, self._missing(topic))
+            return self._error(wanted, self._missing_partition_code(topic))
         if wanted.current_leader_epoch > LEADER_EPOCH:
-            return self._refused(wanted, Code.UNKNOWN_LEADER_EPOCH)
+            return self._error(wanted, Code.UNKNOWN_LEADER_EPOCH)
         if wanted.last_fetched_epoch > LEADER_EPOCH:
-            return self._refused(wanted, Code.OFFSET_OUT_OF_RANGE)
+            return self._error(wanted, Code.OFFSET_OUT_OF_RANGE)
         limit = min(wanted.partition_max_bytes, self._left_bytes)
         try:
             view = partition.read(wanted.fetch_offset, max(limit, 1))
         except Refused as refused:
-            return self._refused(wanted, refused.code)
+            return self._error(wanted, refused.code)
         if len(view) > limit and self.bytes:
             view = NO_RECORDS
         self.bytes += len(view)
@@ -96,12 +96,12 @@ class FetchResult:
             records=view,
         )
 
-    def _missing(self, topic: FetchTopic) -> Code:
-        if self._by_id and self._broker.registry.topics.with_id(topic.topic_id) is None:
+    def _missing_partition_code(self, topic: FetchTopic) -> Code:
+        if self._by_id and self._broker.topic_service.topics.with_id(topic.topic_id) is None:
             return Code.UNKNOWN_TOPIC_ID
         return Code.UNKNOWN_TOPIC_OR_PARTITION
 
-    def _refused(self, wanted: FetchPartition, code: Code) -> PartitionData:
+    def _error(self, wanted: FetchPartition, code: Code) -> PartitionData:
         self.failed = True
         return PartitionData(
             partition_index=wanted.partition,

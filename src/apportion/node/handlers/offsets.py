@@ -29,9 +29,9 @@ FIRST_EPOCH_VERSION = 4
 NO_OFFSET = (-1, -1, -1)  # offset, timestamp, leader epoch
 
 
-def list_offsets(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def list_offsets(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The offset that each partition has at the time asked for, among those that consumers may see."""
-    request: ListOffsetsRequest = ask.request
+    request: ListOffsetsRequest = arrived.request
     by_topic: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
@@ -42,7 +42,7 @@ def list_offsets(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
                 ListOffsetsTopicResponse(
                     name=name,
                     partitions=tuple(
-                        _list_partition(broker.partition_or_none(name, index), mentions, ask.version)
+                        _list_partition(broker.partition_or_none(name, index), mentions, arrived.version)
                         for index, mentions in asked.items()
                     ),
                 )
@@ -94,15 +94,15 @@ def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int,
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING):
         return NO_OFFSET
     if timestamp_ms == MAX_TIMESTAMP:
-        found = partition.youngest()
+        found = partition.max_timestamp_or_none()
     else:
         found = partition.log.offset_at_time(timestamp_ms, partition.high_watermark)
     return NO_OFFSET if found is None else (*found, LEADER_EPOCH)
 
 
-def offset_for_leader_epoch(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """The end of each partition for the one epoch there is; undefined (-1) for any other."""
-    request: OffsetForLeaderEpochRequest = ask.request
+    request: OffsetForLeaderEpochRequest = arrived.request
     return Answer(
         OffsetForLeaderEpochResponse(
             topics=tuple(

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Instant
+from apportion.node.batch_validation import RecordError, RecordsRefused, ValidationBudget, validate_batch
 from apportion.node.broker import Answer, BrokerContext, Handler
-from apportion.node.intake import RecordError, RecordsRefused, ValidationBudget, validate_batch
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
@@ -29,45 +29,45 @@ FIRST_SERVED_VERSION = 3
 ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 
-def produce(broker: BrokerContext, ask: Arrived, now: Instant) -> Answer:
+def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """Every batch that passes its checks is in its log; with acks 0 nobody is told.
 
     Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for the disk as acks -1 does.
     """
-    request: ProduceRequest = ask.request
-    intake = ProduceAppend(broker, ask, now)
+    request: ProduceRequest = arrived.request
+    produce_append = ProduceAppend(broker, arrived, now)
     topics = tuple(
         TopicProduceResponse(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=tuple(intake.store(topic, data) for data in topic.partition_data),
+            partition_responses=tuple(produce_append.append(topic, data) for data in topic.partition_data),
         )
         for topic in request.topic_data
     )
     if request.acks == 0:
         return Answer(None)
-    return Answer(ProduceResponse(responses=topics), intake.mark)
+    return Answer(ProduceResponse(responses=topics), produce_append.flush_seq)
 
 
 class ProduceAppend:
-    """One produce request on its way into the logs; `mark` is when all of it is durable."""
+    """One produce request on its way into the logs; `flush_seq` is when all of it is durable."""
 
-    __slots__ = ("_allowance", "_broker", "_now", "_request", "_version", "mark")
+    __slots__ = ("_broker", "_budget", "_now", "_request", "_version", "flush_seq")
 
-    def __init__(self, broker: BrokerContext, ask: Arrived, now: Instant) -> None:
+    def __init__(self, broker: BrokerContext, arrived: Arrived, now: Instant) -> None:
         self._broker = broker
-        self._request: ProduceRequest = ask.request
-        self._version = ask.version
+        self._request: ProduceRequest = arrived.request
+        self._version = arrived.version
         self._now = now
-        self._allowance = ValidationBudget()
-        self.mark = 0
+        self._budget = ValidationBudget()
+        self.flush_seq = 0
 
-    def store(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+    def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """The answer for one partition, after its batch was stored or refused."""
         try:
-            return self._stored(self._partition(topic, data.index), data)
+            return self._append(self._partition(topic, data.index), data)
         except RecordsRefused as refused:
-            return _error_response(data.index, refused.code, refused.why, refused.faults)
+            return _error_response(data.index, refused.code, refused.why, refused.errors)
         except Refused as refused:
             return _error_response(data.index, refused.code, refused.why)
         except DiskError as error:
@@ -80,30 +80,30 @@ class ProduceAppend:
             raise Refused(Code.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {self._request.acks}")
         if self._version >= 13:
             partition = self._broker.partition_by_id_or_none(topic.topic_id, index)
-            if partition is None and self._broker.registry.topics.with_id(topic.topic_id) is None:
+            if partition is None and self._broker.topic_service.topics.with_id(topic.topic_id) is None:
                 raise Refused(Code.UNKNOWN_TOPIC_ID, f"no topic has the id {topic.topic_id.hex()}")
         else:
             partition = self._broker.partition_or_none(topic.name, index)
         if partition is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic.name}-{index}")
-        if self._broker.registry.is_internal(partition.topic.name):
+        if self._broker.topic_service.is_internal(partition.topic.name):
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone")
         return partition
 
-    def _stored(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
+    def _append(self, partition: Partition, data: PartitionProduceData) -> PartitionProduceResponse:
         if data.records is None or len(data.records) < HEADER_BYTES:
             raise Refused(Code.INVALID_RECORD, ONE_BATCH)
         view = memoryview(data.records)
-        rules = self._broker.registry.rules_of(partition.topic)
-        header = self._checked(rules, view)
-        stored = validate_batch(view, header, rules, now_ms=self._now.wall_ms, allowance=self._allowance)
-        repeated = partition.producers.repeated(header)
+        rules = self._broker.topic_service.rules(partition.topic)
+        header = self._check_batch(rules, view)
+        stored = validate_batch(view, header, rules, now_ms=self._now.wall_ms, budget=self._budget)
+        repeated = partition.producers.duplicate_or_none(header)
         if repeated is None:
             base_offset = partition.append(stored.batch, stored.header, self._now.wall_ms)
             append_ms = stored.header.max_timestamp_ms
         else:
             base_offset, append_ms = repeated.base_offset, repeated.timestamp_ms
-        self.mark = max(self.mark, partition.mark)
+        self.flush_seq = max(self.flush_seq, partition.flush_seq)
         return PartitionProduceResponse(
             index=data.index,
             base_offset=base_offset,
@@ -111,7 +111,7 @@ class ProduceAppend:
             log_start_offset=partition.start_offset,
         )
 
-    def _checked(self, rules: TopicRules, view: memoryview) -> BatchHeader:
+    def _check_batch(self, rules: TopicRules, view: memoryview) -> BatchHeader:
         """The header of the one batch in `view`. Refused for whatever Kafka refuses to store."""
         if view[16] < 2:
             raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")

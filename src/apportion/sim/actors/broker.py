@@ -208,14 +208,14 @@ class BrokerProcess(SimulatedProcess):
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
         self._is_flushing, self._was_refused = False, refused
         if refused:
-            self._step(FlushFailed(flush.mark, "the simulated disk is full"))
+            self._step(FlushFailed(flush.flush_seq, "the simulated disk is full"))
             return
         if not is_early:
             self.disk.sync(flush.paths)
         if not self.is_listening:
             self.is_listening = True
             self.simulation.write_trace(self.name, "listens")
-        self._step(Flushed(flush.mark))
+        self._step(Flushed(flush.flush_seq))
 
 
 def broker_settings(simulation: Simulation) -> BrokerSettings:

@@ -124,7 +124,7 @@ def committed_with_metadata(application: PartitionOwner, partitions: Iterable[To
 
     def read(answer: Any) -> tuple[Code, Any]:
         code, found = parse_fetch_response(answer, wanted)
-        return first_error([code, *found.codes.values()]), found.stored
+        return first_error([code, *found.codes.values()]), found.committed
 
     def send(membership: Membership, until_ms: int) -> Script:
         return send_until_accepted(

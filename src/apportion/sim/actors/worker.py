@@ -90,7 +90,7 @@ class Worker(Application):
             self.step_member(Polled())
             previous = checkpoint.done
             try:
-                following = yield from self._run_rule(self.batches.next(previous, self.limit))
+                following = yield from self._run_rule(self.batches.plan_next(previous, self.limit))
             except (NotReady, Refused, NoAnswer):
                 yield Sleep(RETRY_MS)
                 continue
@@ -114,9 +114,9 @@ class Worker(Application):
 
     def _write(self, batch: Span, incarnation: int) -> Script:
         """Write the batch and mark it done; a batch that asks for sinks is answered with the sink's name."""
-        if batch.asks:
+        if batch.question_number:
             yield Sleep(1 + self.work_ms(20))
-            self.checkpoint.announced = WriterReport(self.sinks, holds=bool(self._sink.fences))
+            self.checkpoint.announced = WriterReport(self.sinks, has_records=bool(self._sink.fences))
             self.checkpoint.done = batch
             return
         self.set_in_use(incarnation, dict.fromkeys(batch.ranges))
@@ -135,7 +135,7 @@ class Worker(Application):
     def _check_continuity(self, previous: Span, following: Span) -> None:
         """Check that the next span starts where the query's own previous batch ended, or later."""
         for partition, (start, _) in following.ranges.items():
-            end = previous.to_or_none(partition)
+            end = previous.end_or_none(partition)
             if end is not None and start < end:
                 raise LawBroken("spans-continue", f"{self.name} had read {partition} up to {end} and starts again at {start}.")
 
@@ -154,10 +154,10 @@ class Worker(Application):
             return end.value
 
     def _name_partitions(self, ask: rule.ResolveTopicNames) -> Script:
-        unknown = tuple(dict.fromkeys(each.topic_id for each in ask.held if self._known.with_id(each.topic_id) is None))
+        unknown = tuple(dict.fromkeys(each.topic_id for each in ask.partitions if self._known.with_id(each.topic_id) is None))
         if unknown:
             self._remember((yield from fetch_topics(self, unknown)))
-        named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.held)
+        named = ((self._known.with_id(each.topic_id), each.partition) for each in ask.partitions)
         return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
     def _fetch_topics(self, names: tuple[str, ...]) -> Script:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.classic.answers import join_error
+from apportion.coord.classic.responses import join_error
 from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.wire.messages.consumer_group_describe import (
@@ -41,34 +41,34 @@ class RefusedWithoutMemberId(Refused):
 
 
 def consumer_group_heartbeat_error(
-    ask: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
+    request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
     """A heartbeat that was not heard."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
 
 
 def consumer_group_describe_error(
-    ask: GroupRequest[ConsumerGroupDescribeRequest], refusal: Refused
+    request: GroupRequest[ConsumerGroupDescribeRequest], refusal: Refused
 ) -> ConsumerGroupDescribeResponse:
     """Groups that cannot be described, each with the reason."""
     code, why = int(refusal.code), refusal.why
-    groups = (DescribedGroup(group_id=group_id, error_code=code, error_message=why) for group_id in ask.body.group_ids)
+    groups = (DescribedGroup(group_id=group_id, error_code=code, error_message=why) for group_id in request.body.group_ids)
     return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
 
-def list_groups_error(ask: GroupRequest[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
+def list_groups_error(request: GroupRequest[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
     """No list."""
     return ListGroupsResponse(error_code=int(refusal.code))
 
 
-def delete_groups_error(ask: GroupRequest[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
+def delete_groups_error(request: GroupRequest[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
     """Groups that are still there."""
     code = int(refusal.code)
-    results = (DeletableGroupResult(group_id=group_id, error_code=code) for group_id in ask.body.groups_names)
+    results = (DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.body.groups_names)
     return DeleteGroupsResponse(results=tuple(results))
 
 
-def offset_commit_error(ask: GroupRequest[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
+def offset_commit_error(request: GroupRequest[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
     """No offset was stored; the code stands at every partition, for the answer has no other place."""
     code = int(refusal.code)
     return OffsetCommitResponse(
@@ -81,18 +81,18 @@ def offset_commit_error(ask: GroupRequest[OffsetCommitRequest], refusal: Refused
                     for partition in topic.partitions
                 ),
             )
-            for topic in ask.body.topics
+            for topic in request.body.topics
         )
     )
 
 
-def offset_fetch_error(ask: GroupRequest[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
+def offset_fetch_error(request: GroupRequest[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
     """No offsets; version 1 has no other place for the code than the partitions."""
     code = int(refusal.code)
-    if ask.version >= 8:
-        groups = (OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in ask.body.groups)
+    if request.version >= 8:
+        groups = (OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.body.groups)
         return OffsetFetchResponse(groups=tuple(groups))
-    if ask.version >= 2:
+    if request.version >= 2:
         return OffsetFetchResponse(error_code=code)
     return OffsetFetchResponse(
         topics=tuple(
@@ -103,42 +103,42 @@ def offset_fetch_error(ask: GroupRequest[OffsetFetchRequest], refusal: Refused) 
                     for index in topic.partition_indexes
                 ),
             )
-            for topic in ask.body.topics or ()
+            for topic in request.body.topics or ()
         )
     )
 
 
-def offset_delete_error(ask: GroupRequest[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
+def offset_delete_error(request: GroupRequest[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
     """Nothing was forgotten."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
-def join_group_error(ask: GroupRequest[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
+def join_group_error(request: GroupRequest[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
     """No place in the next generation; the id is told back, but not by a consumer group, nor where Kafka fails by itself."""
     is_nameless = isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR
-    return join_error(refusal.code, "" if is_nameless else ask.body.member_id, ask.version)
+    return join_error(refusal.code, "" if is_nameless else request.body.member_id, request.version)
 
 
-def sync_group_error(ask: GroupRequest[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
+def sync_group_error(request: GroupRequest[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
     """No assignment."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
-def heartbeat_error(ask: GroupRequest[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
+def heartbeat_error(request: GroupRequest[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
     """A heartbeat that was not heard; while the coordinator loads nobody is to worry about that."""
     is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 
 
-def leave_group_error(ask: GroupRequest[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
+def leave_group_error(request: GroupRequest[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
     """Members that are still there."""
     return LeaveGroupResponse(error_code=int(refusal.code))
 
 
-def describe_groups_error(ask: GroupRequest[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
+def describe_groups_error(request: GroupRequest[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
     """Groups that cannot be described, each with the reason."""
-    code, why = int(refusal.code), refusal.why if ask.version >= 6 else None
-    groups = (DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why) for group_id in ask.body.groups)
+    code, why = int(refusal.code), refusal.why if request.version >= 6 else None
+    groups = (DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why) for group_id in request.body.groups)
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

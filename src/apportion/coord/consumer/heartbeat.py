@@ -38,7 +38,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.known_units(beat.owned)
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     has_changed_wishes = create_or_update_member(turn, beat, admission)
-    group = turn.ledger.incremental(beat.group_id)
+    group = turn.ledger.consumer_group(beat.group_id)
     bump_epoch_if_changed(turn, group, has_changed_wishes)
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
@@ -59,7 +59,7 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     before = () if known is None else known.metadata.subscribed_topic_names
     leaves_own_place = False
     if predecessor is not None:
-        leaves_own_place = beat.member_id in turn.ledger.incremental(beat.group_id).saved.members
+        leaves_own_place = beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
         replace_static_member(turn, beat, predecessor, said)
     elif member is None or said is not member.metadata:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, said))
@@ -68,7 +68,7 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
 
 def replace_static_member(turn: Turn, beat: Beat, predecessor: ConsumerGroupMember, said: ConsumerGroupMemberMetadataValue) -> None:
     """The member has the target and the hold of the static member whose place it takes, and begins at epoch 0."""
-    group = turn.ledger.incremental(beat.group_id)
+    group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
     hold = predecessor.current

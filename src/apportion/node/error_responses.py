@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.refusals import GROUP_ERROR_RESPONSES
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived

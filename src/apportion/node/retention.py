@@ -59,14 +59,14 @@ class RetentionCheck:
         self._waiting: list[Partition] = []
         self._notes: list[Note] = []
 
-    def look_out(self, now: Instant) -> None:
+    def arm_if_needed(self, now: Instant) -> None:
         """Begin the first round soon, once there is a topic whose records are deleted: without one there is nothing to wake for."""
-        if self._broker.registry.has_retention and EXPIRY not in self._broker.deadlines:
+        if self._broker.topic_service.has_retention and EXPIRY not in self._broker.deadlines:
             interval_ms = self._broker.settings.log_retention_check_interval_ms
             self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(INITIAL_DELAY_MS, interval_ms))
 
-    def take_slice(self, now: Instant) -> list[Partition]:
-        """Return the partitions to `look_at` now, of the round that is under way or of a new one, and arm the next slice."""
+    def next_partitions(self, now: Instant) -> list[Partition]:
+        """Return the partitions to `delete_expired` now, of the round that is under way or of a new one, and arm the next slice."""
         broker = self._broker
         if not self._waiting:
             self._waiting = list(reversed(list(broker.partitions)))
@@ -75,12 +75,12 @@ class RetentionCheck:
         broker.deadlines.arm(EXPIRY, now.mono_ms + pause_ms)
         return partitions
 
-    def look_at(self, partition: Partition, now: Instant) -> None:
+    def delete_expired(self, partition: Partition, now: Instant) -> None:
         """Delete what has expired of the partition."""
-        registry = self._broker.registry
-        if registry.topics.with_id(partition.topic.id) is None:  # deleted while the round was under way
+        topic_service = self._broker.topic_service
+        if topic_service.topics.with_id(partition.topic.id) is None:  # deleted while the round was under way
             return
-        rules = registry.rules_of(partition.topic)
+        rules = topic_service.rules(partition.topic)
         if not rules.is_deleted:
             return
         spans = [SegmentInfo(each.next_offset, each.size_bytes, each.max_timestamp_ms) for each in partition.log.segments()]

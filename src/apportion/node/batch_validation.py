@@ -43,14 +43,14 @@ class ValidationBudget:
     for what becomes gzip. named: so many records at fault are named each; the sentence of a batch counts them all.
     """
 
-    __slots__ = ("named", "records", "size_bytes")
+    __slots__ = ("records", "reported", "size_bytes")
 
     def __init__(self) -> None:
         self.records = MAX_RECORDS
         self.size_bytes = MAX_BYTES
-        self.named = MAX_REPORTED
+        self.reported = MAX_REPORTED
 
-    def take(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
+    def decompress(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
         """Return the records of a batch, decompressed. codec: of the compression that they are to be packed in anew, if any.
 
         Errors: TooMuch beyond what may be looked into, INVALID_RECORD. Either may have cost all that was left, so nothing is left.
@@ -93,7 +93,7 @@ class RecordsRefused(Refused):
 
     def __init__(self, code: Code, why: str, faults: Sequence[RecordError]) -> None:
         super().__init__(code, why)
-        self.faults = tuple(faults)
+        self.errors = tuple(faults)
 
 
 class ValidatedBatch(NamedTuple):
@@ -104,7 +104,7 @@ class ValidatedBatch(NamedTuple):
 
 
 def validate_batch(
-    view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, allowance: ValidationBudget
+    view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, budget: ValidationBudget
 ) -> ValidatedBatch:
     """Return the checked batch `view` as a topic of these rules stores it at wall clock `now_ms`.
 
@@ -114,16 +114,16 @@ def validate_batch(
     """
     if rules.is_append_time and header.timestamp_type == 1:
         faults = [
-            RecordError(index, "only the broker gives the time of the append") for index in range(header.count)[: allowance.named]
+            RecordError(index, "only the broker gives the time of the append") for index in range(header.count)[: budget.reported]
         ]
-        allowance.named -= len(faults)
+        budget.reported -= len(faults)
         raise RecordsRefused(Code.INVALID_TIMESTAMP, "a producer sends its own time, not that of the append", faults)
     codec = None if rules.codec == header.compression else rules.codec
     max_timestamp_ms = header.max_timestamp_ms
     batch = bytearray(view)
     if codec is not None or _checks_records(rules):
         try:
-            plain = allowance.take(view, header, codec)
+            plain = budget.decompress(view, header, codec)
         except BudgetExceeded:
             if codec is not None or _needs_every_record(rules):
                 raise
@@ -131,7 +131,7 @@ def validate_batch(
                 raise Refused(Code.INVALID_TIMESTAMP, f"a record of {header.max_timestamp_ms} is too far in the future") from None
         else:
             scan = _scan(plain, header)
-            _check_records(scan, rules, now_ms, allowance)
+            _check_records(scan, rules, now_ms, budget)
             max_timestamp_ms = int(scan.timestamps_ms.max())
             if codec is not None:
                 batch = recompress(header, plain, codec)
@@ -160,7 +160,7 @@ def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
         raise Refused(Code.INVALID_RECORD, str(error)) from None
 
 
-def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, allowance: ValidationBudget) -> None:
+def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget) -> None:
     """Refuse a batch with records that have no key where they need one, or a timestamp out of bounds; name them."""
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
@@ -176,9 +176,9 @@ def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, allowanc
             if keyless[index]
             else f"a timestamp of {scan.timestamps_ms[index]} is outside of what the topic takes",
         )
-        for index in np.flatnonzero(keyless | outside)[: allowance.named].tolist()
+        for index in np.flatnonzero(keyless | outside)[: budget.reported].tolist()
     ]
-    allowance.named -= len(faults)
+    budget.reported -= len(faults)
     if outside.any():
         why = f"{outside.sum()} records of {len(outside)} have a time out of range"
         raise RecordsRefused(Code.INVALID_TIMESTAMP, why, faults)

@@ -1,0 +1,23 @@
+"""The removal of members from a classic group, whatever the reason: leaving, silence, lateness.
+
+It forgets the member, its deadlines and its parked requests. What the group does next, such as a
+rebalance, is for the caller to say, because several members may go at once.
+"""
+
+from apportion.coord.classic.responses import fail_pending_requests
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember
+from apportion.coord.turn import Turn
+from apportion.errors import Code
+
+
+def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    """Remove the member, and answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
+    fail_pending_requests(turn, group, member, Code.UNKNOWN_MEMBER_ID)
+    turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
+    group.live.remove(member)
+
+
+def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:
+    """Forget a member id that was given out with MEMBER_ID_REQUIRED and has not joined yet."""
+    turn.deadlines.disarm((SESSION, group.group_id, member_id))
+    group.live.pending_joins.pop(member_id, None)
