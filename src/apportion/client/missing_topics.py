@@ -24,7 +24,7 @@ LOOK_EVERY_S = 5.0
 
 
 class MetadataLookup(threading.Thread):
-    """One question to the cluster. topics: those of `names` that exist, once the thread has ended; None if nobody answered."""
+    """One Metadata request on a thread of its own, so that `Consumer.poll` does not wait for it."""
 
     def __init__(self, cluster: Cluster, names: tuple[str, ...]) -> None:
         super().__init__(name="apportion-missing-topics", daemon=True)
@@ -38,7 +38,7 @@ class MetadataLookup(threading.Thread):
 
 
 class MissingTopics:
-    """Those of the subscribed topics that have not been seen yet."""
+    """The subscribed topics that have not been seen yet; checked from `Consumer.poll`."""
 
     def __init__(self, cluster: Cluster, group_id: str) -> None:
         self._cluster, self._group = cluster, group_id
@@ -48,13 +48,13 @@ class MissingTopics:
         self._next_lookup_s = 0.0
 
     def expect(self, names: Iterable[str]) -> None:
-        """These are subscribed to now."""
+        """Begin with these subscribed topics."""
         self._unresolved, self._warned, self._lookup, self._next_lookup_s = tuple(names), (), None, 0.0
 
     def look(self) -> None:
-        """Log what is missing and what has come, as far as is known: this waits for nobody.
+        """Log the topics that are missing or have come, as far as is known; never blocks.
 
-        Ask the cluster every few seconds, and no more once every topic was seen.
+        Asks the cluster every few seconds until every topic has been seen.
         """
         if self._lookup is not None and not self._lookup.is_alive():
             topics, self._lookup = self._lookup.topics, None

@@ -1,4 +1,4 @@
-"""What a consumer's log says while nothing can be fetched: a line when that begins, one a minute while it lasts, one at its end."""
+"""What a consumer logs while fetches fail: a line at the beginning, one a minute, one at the end."""
 
 import logging
 import time
@@ -11,7 +11,7 @@ SAY_AGAIN_S = 60.0
 
 
 class Outage:
-    """Whether the consumer of a group can fetch, as its log was told."""
+    """Whether a consumer's fetches fail, as far as its log says."""
 
     def __init__(self, group_id: str) -> None:
         """Begin without an outage."""
@@ -20,7 +20,7 @@ class Outage:
         self._log_again_s = 0.0
 
     def record_failure(self, error: Exception) -> None:
-        """Log that a fetch has failed, unless that was said less than a minute ago."""
+        """Log that a fetch has failed, unless that was logged less than a minute ago."""
         now_s = time.monotonic()
         if self._began_s is None:
             self._began_s, self._log_again_s = now_s, now_s

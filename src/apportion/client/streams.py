@@ -1,8 +1,8 @@
-"""`apportion.StreamsConsumer`: a Python process in a Kafka Streams group, whose tasks are handed to its owner.
+"""`apportion.StreamsConsumer`: a Python process in a Kafka Streams group.
 
-Instances of Kafka Streams and Python processes share one application: whoever leads, each task is run by one of them. What a task
-does is the owner's: it reads the records of its tasks, writes what the topology says they write (repartition topics among it), and
-keeps its state. Processing is not done here.
+Instances of Kafka Streams and Python processes run one application together: whoever leads, each
+task is assigned to one of them. Processing is the owner's: it reads its tasks' records, writes what
+the topology says they write (repartition topics too), and keeps their state.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from apportion.topics import TopicIdPartition, TopicPartition
 
 
 class TaskRecord(NamedTuple):
-    """A record, and the task that it is for."""
+    """A record, and the task that it belongs to."""
 
     task: TaskId
     record: ConsumerRecord
@@ -83,11 +83,13 @@ class StreamsConsumer(Consumer):
 
     @property
     def tasks(self) -> TaskShare:
-        """The tasks that this process runs as of the last poll: those whose partitions it has all taken up."""
+        """The tasks that this process runs as of the last poll: those of which it has adopted every
+        partition.
+        """
         return self._active_tasks
 
     def poll_tasks(self, timeout_ms: int = 1_000) -> list[TaskRecord]:
-        """The next records with the tasks that they are for; as `poll`."""
+        """Return the next records with their tasks, as `poll` does."""
         return [
             TaskRecord(self._task_by_partition[TopicPartition(record.topic, record.partition)], record)
             for record in self.poll(timeout_ms)
@@ -101,10 +103,13 @@ class StreamsConsumer(Consumer):
         super().subscribe(names)
 
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
-        """The group hears in its next rebalance what this process has of tasks that it does not run.
+        """Report the state that this process has of tasks which it does not run.
 
-        offset_sums: for each, up to where its state goes, summed over its changelogs. Who has most of it is its best heir.
-        ValueError for a task that the topology does not have, and for what is no sum of offsets.
+        The next rebalance carries it.
+
+        offset_sums: for each task the sum of its changelogs' offsets up to which the state goes.
+        The process with most of it is the best to take the task over. Raises ValueError for a task
+        that the topology does not have, and for a value that is no sum of offsets.
         """
         if not isinstance(offset_sums, Mapping):
             raise ValueError(f"offset_sums must map tasks to sums of offsets, not be {offset_sums!r}")
@@ -117,7 +122,10 @@ class StreamsConsumer(Consumer):
         self._send_offset_sums()
 
     def shut_down_application(self) -> None:
-        """Every instance of the application ends (KIP-671), this one with Refused from a later poll."""
+        """Ask every instance of the application to shut down (KIP-671).
+
+        Here a later poll raises Refused.
+        """
         self._session.report(ShutDownApplication())
 
     def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +169,10 @@ class StreamsConsumer(Consumer):
         self._send_offset_sums()
 
     def _report_tasks(self) -> None:
-        """The owner has heard which tasks are its own; after that, the group may hear that it runs them.
+        """Call `on_tasks` with the owner's tasks; only then may the group hear that it runs them.
 
-        A task that went and has come back is told as gone first: somebody else may have run it meanwhile.
+        A task that was revoked and came back is reported as revoked first: another instance may
+        have run it meanwhile.
         """
         if (
             not self._has_unreported_change
@@ -182,7 +191,7 @@ class StreamsConsumer(Consumer):
         self._send_offset_sums()
 
     def _complete_tasks(self) -> TaskShare:
-        """What was given and is wholly taken up, and what is not let go of yet."""
+        """Return the assigned tasks of which every partition is adopted, and those not revoked yet."""
         owned, given = dict.fromkeys(self.assignment), self._assigned_tasks
         whole = {task: places for task, places in given.active.items() if all(place in owned for place in places)}
         kept = {task: places for task, places in self._active_tasks.active.items() if all(place in owned for place in places)}
@@ -201,7 +210,10 @@ class StreamsConsumer(Consumer):
 
 
 def whole_tasks(places: Iterable[TopicIdPartition], given: TaskShare) -> tuple[TopicIdPartition, ...]:
-    """Those places whose task has all its partitions among them: a task that reads of a topic not seen yet waits for it."""
+    """Return the partitions of tasks that are complete among `places`.
+
+    A task that also reads a topic which has not been seen yet has to wait for it.
+    """
     seen = {place.topic_partition: place for place in places}
     whole = (task for task in given.active.values() if all(name in seen for name in task))
     return tuple(seen[name] for task in whole for name in task)

@@ -1,8 +1,10 @@
-"""The main thread's side of a membership: the questions of `member.batches` put to the cluster, and the patience for answers.
+"""A Spark query's member: runs the batch rule, answering its queries from the session and the
+cluster.
 
-The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for the next batch only after it
-has committed the last one, so a span that comes back as `previous` is in the sink, which is what the rule builds on. Nothing here
-reads a record or decides what is read.
+The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for
+the next batch after it has committed the last one, so the span that comes back as `previous` is in
+the sink: the batch rule builds on that. This module decides how long to retry; it reads no record
+and does not decide what is read.
 """
 
 import logging
@@ -73,7 +75,10 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchMember:
-    """A member of the group that reads in spans."""
+    """A member of the group that reads in spans.
+
+    It joins once the group is known to be this query's.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         """The member joins on a thread of its own, once the group is known to be this query's."""
@@ -95,18 +100,18 @@ class BatchMember:
         return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
 
     def close(self, timeout_ms: int = GOODBYE_MS) -> None:
-        """The member has left the group, or the time is over."""
+        """Leave the group, waiting at most `timeout_ms`."""
         if self._has_joined:
             self.session.leave(timeout_ms)
         self.cluster.close()
 
     def touch(self) -> None:
-        """Spark is alive and came back: the membership goes on."""
+        """Tell the session that Spark has asked for a batch (max.poll.interval.ms)."""
         if self._has_joined:
             self.session.touch()
 
     def stop_at_present_ends(self) -> None:
-        """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
+        """Read no partition beyond its present end from now on (`trigger(availableNow=True)`)."""
         patience = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
@@ -118,10 +123,12 @@ class BatchMember:
                 patience.pause(MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"))
 
     def next_span(self, previous: Span, limit: int | None) -> Span:
-        """The span after `previous`; `previous` itself when nothing is new, or nothing can be said now.
+        """Return the span after `previous`.
 
-        With `stop_at_present_ends` an unchanged span means that all is read, so it is not returned before that is certain.
-        Raises DataLoss, MembershipFailed, AnotherSink.
+        `previous` itself if nothing is new or nothing can be planned now.
+
+        With `stop_at_present_ends` an unchanged span means that everything is read, so it is
+        returned only once that is certain. Raises DataLoss, MembershipFailed, AnotherSink.
         """
         self._warn_of_long_batch()
         try:
@@ -130,7 +137,6 @@ class BatchMember:
             self._answered_s = monotonic()
 
     def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
-        """What the rule plans, with patience."""
         share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
         while True:
             self.touch()
@@ -157,11 +163,11 @@ class BatchMember:
                 raise type(failed)(f"group {self.options.group}: {failed}") from None
 
     def ends(self) -> dict[TopicIdPartition, int]:
-        """Where each owned partition ended when last looked at."""
+        """Return where each owned partition ended when last looked at."""
         return dict(self.planner.ends)
 
     def _run(self, asking: QueryGenerator[T]) -> T:
-        """What `asking` comes to when each of its questions is put to the cluster or to the session."""
+        """Run a rule: put each of its queries to the cluster or the session, and return its result."""
         try:
             ask = next(asking)
             while True:
@@ -175,14 +181,14 @@ class BatchMember:
             return cast("T", end.value)
 
     def _read_report(self, previous: Span) -> WriterReport:
-        """What the writers said of that span."""
+        """Return what the writers reported of that span."""
         told = handover.read_reports(previous)
         self._has_stale_reports = self._has_stale_reports or told != NO_REPORT
         self._last_report = told
         return told
 
     def _delete_stale_reports(self, previous: Span) -> None:
-        """What the writers said of earlier spans lives on in this one, of which they had nothing to say."""
+        """Delete reports of earlier spans, once a span without a report carries what they said."""
         if self._has_stale_reports and previous.sinks is not None and self._last_report == NO_REPORT:
             handover.delete_reports(previous)
             self._has_stale_reports = False
@@ -219,7 +225,7 @@ class BatchMember:
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
     def _subscribed_topics(self) -> dict[str, Topic]:
-        """The subscribed topics that exist now."""
+        """Return the subscribed topics that exist now."""
         topics = self.cluster.topics(self.options.topics, fresh=True)
         return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
 
@@ -231,7 +237,9 @@ class BatchMember:
         log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
 
     def _describe_assignment(self) -> DescribedGroup | DescribedAssignment:
-        """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
+        """Describe the group; a classic member may be in a KIP-848 group while that is being
+        migrated.
+        """
         if self.options.classic:
             group = self._describe_classic_group()
             if group.group_state != GONE:
@@ -239,7 +247,7 @@ class BatchMember:
         return self._describe_consumer_group()
 
     def _list_members(self) -> tuple[str, ...]:
-        """Return the ids of the group's members that may read one of the topics, whichever protocol they speak."""
+        """Return the ids of members that may read one of the topics, whichever protocol they speak."""
         topics, classic = self.options.topics, self._describe_classic_group()
         if classic.group_state != GONE:
             return tuple(sorted(member.member_id for member in classic.members if may_be_assigned(member.member_metadata, topics)))
@@ -270,7 +278,9 @@ class BatchMember:
         return self.cluster.ask_coordinator("DescribeGroups", request, self.options.group, read, CALL_MS)
 
     def _raise_if_stuck(self, error: Exception) -> None:
-        """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
+        """Raise MembershipFailed where retrying longer would hide a fault: no answer since the
+        start, or no end in sight.
+        """
         if isinstance(error, AssignmentIncomplete):
             self._failing_since_s = None
             return
@@ -293,12 +303,14 @@ class BatchMember:
             ) from error
 
     def _waits_for_others(self) -> bool:
-        """Whether the coordinator of a classic group has given the member an id, and a place only when all others join again."""
+        """Return whether the coordinator holds back JoinGroup until all members of the classic
+        group have rejoined.
+        """
         view = self.session.status()
         return self.options.classic and bool(view.member_id) and view.target is None
 
     def _warn_of_long_batch(self) -> None:
-        """A line when the last batch took more than half of the time after which the group takes its partitions away."""
+        """Log a warning if the last batch took over half of kafka.max.poll.interval.ms."""
         took_ms = (monotonic() - self._answered_s) * 1000
         if took_ms > self.options.rebalance_timeout_ms / 2:
             log.warning(
@@ -310,7 +322,7 @@ class BatchMember:
             )
 
     def _log(self, what: str) -> None:
-        """One line when the reason to wait changes, not one a trigger."""
+        """Log why the query waits when the reason changes, not at every trigger."""
         if what != self._last_logged:
             self._last_logged = what
             log.warning("group %s: %s", self.options.group, what or "reading again")

@@ -47,9 +47,11 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchAdmission(NamedTuple):
-    """What one look at the fences lets a batch write: the windows of its partitions, and the fences to set with it.
+    """What a batch may write, by the fences of one snapshot of the table.
 
-    back: of each source, by its number, the partitions that are to go back to their fence, of which nothing is written now.
+    windows: of each partition. fences: the new ones, to be set in the same commit.
+    rewinds: by source number, the partitions that go back to their fence, and of which nothing is
+    written now.
     """
 
     windows: dict[TopicPartition, OffsetWindow]

@@ -1,15 +1,24 @@
-"""A member that works in batches: what it holds between two of them, what it commits, and how it comes to the next.
+"""The rule by which a member that works in micro-batches comes from one batch to the next.
 
-What the coordinator wants is learnt at any time; only `BatchPlanner.next` applies it, so what is owned between two calls is frozen.
-Everything below a span's end is in the sink when that span comes back as `previous`: that is when its end is committed to the
-group, and only then is a revocation acknowledged. Which offsets the next span has is `member.plan.plan`.
+The coordinator may change the target assignment at any time; only `BatchPlanner.plan_next` applies
+it, so ownership is frozen while a batch runs. Spark hands a span back as `previous` once its batch
+is in the sink.
+This gives the order of the steps, which must not change:
 
-Before anything else the query's writers are asked which sinks they are, by a span that reads nothing (`Span.asks`), and the whole
-group's offsets, to whom they belong (`member.sinks`): only then does the member join. A question that an earlier process has
-asked is asked anew where its answer is missing or leads nowhere, so that what the writers say now counts.
+1. Ask the query's writers, by a span that reads nothing, which sinks they are, and check that the
+   group's committed offsets belong to the same sinks (`admission.py`). Only then join the group.
+2. Commit the ends of `previous`, which are durable now, with the member's epoch.
+3. Adopt the target. Only this acknowledges a revocation, so a new owner starts from the committed
+   ends.
+4. Fetch the committed offsets of gained partitions, and claim them for the query's sinks.
+5. Plan the next span (`plan.py`), commit start positions that were chosen anew, return the span.
 
-The rule asks the cluster by yielding an `Ask` and is sent the answer; what stood in the way of an answer is thrown in. Whoever
-drives it has the sockets, the clock and the patience; an attempt that an exception ends leaves everything fit for the next one.
+Example: `previous` is t-0 [0, 10), and the target moves to t-1. Step 2 commits t-0 at 10, step 3
+gives up t-0, step 4 finds 7 committed for t-1 by its last owner, and step 5 returns t-1 [7, 20).
+
+The rule is a generator that yields queries (`queries.py`); the driver has the sockets, the clock
+and the retries. An attempt that ends with an exception leaves a state from which the next attempt
+can go on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,26 +66,26 @@ TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class DataLoss(RuntimeError):
-    """Records that were to be read are gone; the text says which offsets and what to do."""
+    """Records that should have been read are gone; the text names the offsets and what to do."""
 
 
 class MembershipFailed(RuntimeError):
-    """This cannot be a member of its group; the text says why."""
+    """The member cannot be in its group; the text says why."""
 
 
 class AssignmentIncomplete(NotReady):
-    """The group answers, but has not given this member all of its share yet."""
+    """The group answers, but has not assigned everything to this member yet that it will."""
 
 
 class HeldPartitions(NamedTuple):
-    """What the last span stood on: its partitions, and the incarnation of the member that held them."""
+    """The partitions of the last span, and the incarnation of the member that held them."""
 
     incarnation: int
     partitions: Mapping[TopicIdPartition, None]
 
 
 class BatchPlanner:
-    """What a member that works in batches holds between two of them, and how it comes to the next."""
+    """The state of a member that works in micro-batches, from one batch to the next."""
 
     def __init__(
         self, topics: tuple[str, ...], *, checkpoint: str, starting: StartingOffsets, fail_on_data_loss: bool = True
@@ -100,7 +109,10 @@ class BatchPlanner:
         self._forget_membership()
 
     def _forget_membership(self) -> None:
-        """This is no member of the group, and whose the group is, is to be found out."""
+        """Reset everything that belongs to a membership.
+
+        Whose group it is must be checked again.
+        """
         self.held = HeldPartitions(0, {})
         self.planned_incarnation = 0
         self._committed: dict[TopicIdPartition, int] = {}  # what this member has committed in this incarnation
@@ -113,9 +125,12 @@ class BatchPlanner:
     def plan_next(
         self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
     ) -> QueryGenerator[Span]:
-        """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
+        """Return the span that follows `previous`, which is in the sink.
 
-        limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, AnotherSink, and whatever is thrown in.
+        `previous` itself if nothing is new.
+
+        limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
+        and whatever the driver throws in.
         """
         told: WriterReport = yield ReadWriterReport(previous)
         if previous.sinks is None and not previous.question_number:
@@ -173,7 +188,10 @@ class BatchPlanner:
         return planned
 
     def _ask_writers(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> QueryGenerator[Span]:
-        """A question to the writers, which stands there; where they have said to go back to is kept until it is answered."""
+        """Return a question to the writers.
+
+        Keep the rewinds that they asked for until it is answered.
+        """
         asking = yield from self._admission.ask_writers(rewound(stands, back))
         ends = previous.end_offsets()
         self._rewinds.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
@@ -182,7 +200,11 @@ class BatchPlanner:
     def _rewind_offsets(
         self, previous: Span, told: WriterReport, committed: Mapping[TopicIdPartition, int | None]
     ) -> dict[TopicIdPartition, int]:
-        """Where the writers have said to go back to, but for what was read on since, past the batch of which it was said."""
+        """Return the offsets to which the writers want to rewind, by partition.
+
+        A partition that was read past the batch in question since, here or by another member, is
+        left out.
+        """
         ends = previous.end_offsets()
         said = {**self._rewinds, **{place: (offset, ends[place]) for place, offset in told.rewind.items() if place in ends}}
         return {
@@ -194,11 +216,15 @@ class BatchPlanner:
     def _claim_gained(
         self, sinks: Sinks, stood: Span, gained: tuple[TopicIdPartition, ...], is_upgrade: bool
     ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], tuple[TopicIdPartition, ...]]]:
-        """The group's offsets of what was gained, and those of them that a sink must accept before they bear its name.
+        """Claim the gained partitions for this query's sinks by committing their offsets with the
+        sinks' names.
 
-        The others bear this query's sinks from now on. Accepted must be what bears no name and may pass over records; it is
-        renamed with the end of its batch. is_upgrade: the query asked, and a sink has fences of the group: then the offsets may
-        be those of a version that gave no names, and no fence to a partition without rows. Raises AnotherSink.
+        Returns their committed offsets, and the partitions that are not claimed yet: their offset
+        carries no sink's name and may skip records, so the sink has to admit the batch first, whose
+        end is then committed.
+        is_upgrade: the query asked its writers and a sink has fences of the group. Then offsets
+        without a name may come from an older version, which set no fence for a partition without
+        rows. Raises AnotherSink.
         """
         if not gained:
             return {}, ()
@@ -219,7 +245,10 @@ class BatchPlanner:
         return committed, doubted
 
     def _refuse_other_sinks(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
-        """Raise AnotherSink if another sink has a claim; start positions that were made for nothing are nobody's then."""
+        """Raise AnotherSink if another sink has claimed an offset.
+
+        Then mark our own unread starts as nobody's.
+        """
         try:
             refuse_other_sinks(sinks, stored)
             self._admission.refuse_new_unclaimed_offsets(sinks, stored)
@@ -234,23 +263,32 @@ class BatchPlanner:
             raise
 
     def _check_claims_once_per_epoch(self, view: View) -> QueryGenerator[None]:
-        """Raise AnotherSink if a sink has claimed the group: a query whose sink has no name looks when the group has changed."""
+        """Raise AnotherSink if a sink has claimed the group since.
+
+        For a query whose sinks are unknown.
+        """
         if (view.incarnation, view.epoch) != self._checked_epoch:
             yield from self._refuse_other_sinks((), (yield from fetch_group_offsets(view.incarnation)))
             self._checked_epoch = view.incarnation, view.epoch
 
     def require_full_assignment(self, until_ms: int) -> QueryGenerator[None]:
-        """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_ms`.
+        """Raise AssignmentIncomplete while the group will assign more to this member, until
+        `until_ms`.
 
-        A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
-        is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
+        A coordinator may admit a member before it has computed its assignment, or while others
+        still hold its partitions. A query that reads what is there and stops (availableNow) would
+        stop too early; one that restarts would forget its position in partitions that are yet to
+        come.
         """
         seen: MembershipSnapshot = yield ReadMembership()
         if seen.read_at_ms < until_ms and not has_full_assignment(seen.view, (yield DescribeAssignment())):
             raise AssignmentIncomplete("the group has not given this member all of its share yet")
 
     def _require_membership(self) -> QueryGenerator[View]:
-        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotReady."""
+        """Return the membership if the coordinator accepted it within a session timeout.
+
+        Raises NotReady.
+        """
         seen: MembershipSnapshot = yield ReadMembership()
         view = seen.view
         if view.state is MembershipState.FATAL:
@@ -268,7 +306,9 @@ class BatchPlanner:
         return view
 
     def _read_initial_topics(self) -> QueryGenerator[None]:
-        """What was there when this member first looked is known: all that appears later is read from its beginning."""
+        """Remember the topics' sizes at the start: partitions that appear later are read from their
+        beginning.
+        """
         self._session_ms = yield SessionTimeout()
         topics: dict[str, Topic] = yield SubscribedTopics()
         self._partition_counts = {topic.id: topic.partitions for topic in topics.values()}
@@ -277,7 +317,10 @@ class BatchPlanner:
                 yield Note("warning", f"topic {name} does not exist yet; it is read from its beginning once it does")
 
     def _adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
-        """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
+        """Adopt the coordinator's target.
+
+        Revoked partitions are dropped here first, and only then acknowledged.
+        """
         assert view.target is not None
         owned: tuple[TopicIdPartition, ...] = yield ResolveTopicNames(view.target)
         if view.target != view.owned:
@@ -288,7 +331,7 @@ class BatchPlanner:
         return owned
 
     def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
-        """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
+        """Commit offsets, without those that the group has already and those of deleted topics."""
         new = {place: offset for place, offset in offsets.items() if self._committed.get(place) != offset}
         if not new:
             return
@@ -306,14 +349,16 @@ class BatchPlanner:
         self._committed.update(new)
 
     def _refuse_deleted(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> QueryGenerator[None]:
-        """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
+        """Report data loss if a topic that the last span read was deleted: its unread records are
+        gone.
+        """
         mine = dict.fromkeys(owned)
         gone = yield from self._deleted_partitions(place for place in previous.ranges if place not in mine)
         if gone:
             yield from self._report_deleted_topics(previous.end_offsets(), gone)
 
     def _deleted_partitions(self, places: Iterable[TopicIdPartition]) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
-        """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
+        """Return the partitions whose topic was deleted, or recreated under the same name."""
         suspects = tuple(places)
         if not suspects:
             return ()
@@ -328,7 +373,10 @@ class BatchPlanner:
         yield from self._report_data_loss(f"topic {topics} was deleted or created again: not read were {unread}")
 
     def _refuse_gaps(self, following: BatchPlan) -> QueryGenerator[None]:
-        """Gaps are data loss. Those of a topic that was made again are the topic's: offsets are asked for by its name."""
+        """Report offsets that are gone as data loss.
+
+        If the topic was recreated, the gap is that topic's: ListOffsets asks by name.
+        """
         if following.gaps:
             gone = yield from self._deleted_partitions(gap.partition for gap in following.gaps)
             if gone:
@@ -337,13 +385,15 @@ class BatchPlanner:
             yield from self._report_data_loss("; ".join(map(str, following.gaps)))
 
     def _report_data_loss(self, what: str) -> QueryGenerator[None]:
-        """DataLoss, or one line in the log where the options allow it."""
+        """Raise DataLoss, or log it where failOnDataLoss is false."""
         if self._fail_on_data_loss:
             raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
         yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
 
 
 def is_silent(seen: MembershipSnapshot, session_ms: int) -> bool:
-    """Whether the coordinator may have given this member up: it has accepted no heartbeat for as long as a session lasts."""
+    """Return whether the coordinator may have expired this member: no heartbeat accepted for a
+    session timeout.
+    """
     accepted_ms = seen.view.last_accepted_ms
     return accepted_ms is None or seen.read_at_ms - accepted_ms > session_ms
