@@ -217,10 +217,10 @@ ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
     rule.ExistingTopics: lambda worker, ask: worker._fetch_topics(ask.names),
     rule.ResolveTopicNames: lambda worker, ask: worker._name_partitions(ask),
     rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
-    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.places, ask.incarnation),
+    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.partitions, ask.incarnation),
     rule.CommitOffsets: lambda worker, ask: commit(worker, ask.offsets, ask.incarnation, ask.metadata),
-    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.places, EARLIEST),
-    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.places, LATEST),
+    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, EARLIEST),
+    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, LATEST),
     rule.DescribeAssignment: lambda worker, ask: worker._describe_share(),
     rule.ListMembers: lambda worker, ask: immediately(
         ()
