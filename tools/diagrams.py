@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.drawing import Box, arrow, box, drawing, frame, text
 
-from apportion.coord.classic import state as classic_group
+from apportion.coord.classic import states as classic_group
 from apportion.member.classic import states as classic_member
 from apportion.member.consumer import machine as consumer_member
 from tests.laws import SOURCE, STOREYS
@@ -47,7 +47,7 @@ HEARTBEAT = (  # file -> what happens there
     ("wire/table.py", "a frame becomes ConsumerGroupHeartbeatRequest"),
     ("node/node.py", "the request goes to the shard that has the group"),
     ("coord/consumer/heartbeat_api.py", "checks; refuses before anything is written"),
-    ("coord/consumer/spine.py", "admit, join or merge, new epoch, new target"),
+    ("coord/consumer/heartbeat.py", "admit, join or merge, new epoch, new target"),
     ("coord/consumer/reconcile.py", "the member goes one step toward its target"),
     ("coord/turn.py", "records are emitted, the reply is queued behind them"),
     ("node/flush_gate.py", "the reply is held until the records are on the disk"),

@@ -10,7 +10,8 @@ from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_cla
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.membership import remove_member, remove_pending_member
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat

@@ -1,18 +1,22 @@
-"""The door of LeaveGroup: members go, or an administrator sends static ones away. Versions 0-5 (3: many at once, KIP-345)."""
+"""LeaveGroup: members leave, or an administrator removes static members. Versions 0-5 (3: several
+members, KIP-345).
+"""
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.membership import remove_member, remove_pending_member
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
-    """The named members are gone, and the others rebalance once.
+    """Remove the named members, and start one rebalance for the rest.
 
-    Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, which up to version 2 stand at the top.
+    Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID, which up to
+    version 2 is the error of the whole response.
     """
     body = request.body
     check_group_id(body.group_id)
@@ -25,7 +29,9 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 
 
 def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> Code:
-    """NONE, and the member is gone, or why it is not. An instance alone names whoever has its place."""
+    """Remove the member that is named by member id, by group instance id or by both; return NONE or
+    the error.
+    """
     member_id, instance_id = who.member_id, who.group_instance_id
     if not member_id and instance_id is not None:
         member_id = group.live.instances.get(instance_id, "")
@@ -41,7 +47,9 @@ def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> C
 
 
 def leave_response(version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
-    """What became of each; before version 3 there is one, and its code stands at the top."""
+    """Return the response with one code a member; before version 3 there is one member, and its
+    code is the top one.
+    """
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     members = (

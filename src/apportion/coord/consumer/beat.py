@@ -1,4 +1,4 @@
-"""What a member says in one heartbeat, whichever door it came through."""
+"""One heartbeat of a member, by ConsumerGroupHeartbeat or by the classic protocol."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,15 @@ from apportion.wire.records.groups import ClassicMemberMetadata, ConsumerGroupMe
 JOINING = 0
 LEAVING = -1
 AWAY = -2
-"""The epochs that are words: join (or join again), leave for good, leave a static member's place open."""
+"""Epochs with a meaning: join or rejoin; leave; leave temporarily, as static members do to restart."""
 
 
 @dataclass(slots=True, frozen=True)
 class Beat:
-    """One heartbeat. None (for the timeout -1) means: as I said before; `epoch` may be one of the words above.
+    """One heartbeat. None (-1 for the timeout) means: unchanged.
 
-    classic: what a JoinGroup says beside all that; a heartbeat of the new protocol has none, and its sender is no classic member.
+    `epoch` is a member epoch, JOINING, LEAVING or AWAY.
+    classic: what only JoinGroup says; None in a heartbeat of the consumer protocol.
     """
 
     group_id: str
@@ -34,13 +35,13 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """True where the member said everything, as it does when it may have missed an answer."""
-        says_wishes = self.topics is not None or self.regex is not None
-        return says_wishes and self.rebalance_timeout_ms != -1 and self.owned is not None
+        """True where the member sent every field, as it does when it may have missed a response."""
+        has_subscription = self.topics is not None or self.regex is not None
+        return has_subscription and self.rebalance_timeout_ms != -1 and self.owned is not None
 
 
 def merge_metadata(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
-    """What the member has said up to and including `beat`; the very same value where that is nothing new."""
+    """Return the member's metadata after `beat`; the very same value if nothing has changed."""
     if (
         beat.topics is None
         and beat.instance_id in (None, said.instance_id)

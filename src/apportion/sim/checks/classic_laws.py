@@ -7,7 +7,8 @@ may bring its number back: no two synced generations have the same.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.sim.checks.stickiness import needless_moves
