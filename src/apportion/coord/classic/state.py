@@ -1,12 +1,12 @@
 """The state of a classic group: `saved`, its last generation with an assignment, and `live`.
 
-`states.py` explains the cycle of a group. A generation without an assignment is never saved, as in Kafka: after a crash the group is in the
-state of its last assignment. Members may then name a generation that is gone. Nobody was assigned
-anything in it: such a member still owns what the saved generation gave it, and gets
-REBALANCE_IN_PROGRESS. Kafka, once it has loaded its groups, answers ILLEGAL_GENERATION, upon which
-clients give up their partitions without a commit. They seldom get that answer there, because a
-broker that has just started is not their coordinator yet (NOT_COORDINATOR), so they rejoin by
-themselves; this broker coordinates as soon as it listens.
+`states.py` explains the cycle of a group. A generation without an assignment is never saved, as in
+Kafka: after a crash the group is in the state of its last assignment. Members may then name a
+generation that is gone. Nobody was assigned anything in it: such a member still owns what the saved
+generation gave it, and gets REBALANCE_IN_PROGRESS. Kafka, once it has loaded its groups, answers
+ILLEGAL_GENERATION, upon which clients give up their partitions without a commit. They seldom get
+that answer there, because a broker that has just started is not their coordinator yet
+(NOT_COORDINATOR), so they rejoin by themselves; this broker coordinates as soon as it listens.
 """
 
 from __future__ import annotations

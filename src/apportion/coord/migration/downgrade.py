@@ -1,8 +1,10 @@
-"""How a consumer group becomes a classic group: when the last member of the consumer protocol goes, or gives its place to a joiner.
+"""The downgrade of a consumer group to a classic group, when its last member of the consumer
+protocol leaves or is replaced.
 
-A group without members becomes one at once, whatever the migration policy says. One with members goes on, each member with what it
-may be using (decision 33). Either is a list of records in one append with what caused it: tombstones of the old group, then the new
-one. The way there is `upgrade.py`; beside it, this is the only module that knows both kinds.
+A group without members is downgraded at once, whatever the migration policy says. With members,
+each keeps what it may be using (decision 33). The downgrade is one append: tombstones of the
+consumer group, then the record of the classic group. `upgrade.py` is the way there; only these two
+modules know both kinds.
 """
 
 from typing import NamedTuple
@@ -35,10 +37,12 @@ DOWNGRADING = ("bidirectional", "downgrade")
 
 
 def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """A classic member joins a consumer group; one without members, or whose last member of the other protocol gives its place to
-    the joiner, is a classic group from now on.
+    """Handle a classic member's JoinGroup to a consumer group.
 
-    Errors: those of `join.join` and of `consumer_classic.join`; if there are members, the answer names none.
+    An empty group becomes classic; so does one whose last consumer is the static member that the
+    joiner replaces.
+    Errors: those of `join.join` and of `classic_api.join`; if there are members, the response names
+    none.
     """
     join.check_request(request, turn.settings)
     group = turn.ledger.consumer_group(request.body.group_id)
@@ -55,7 +59,7 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
 
 
 class RemainingMember(NamedTuple):
-    """A member of a consumer group as its classic group will know it."""
+    """A member of the consumer group as the classic group gets it."""
 
     member: ConsumerGroupMember
     classic: ClassicMemberMetadata
@@ -63,7 +67,11 @@ class RemainingMember(NamedTuple):
 
 
 def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]) -> bool:
-    """True where the group is a classic one of those who stay, since none of them speaks the consumer protocol. They rebalance."""
+    """Replace the group by a classic one if only classic members remain without `leaving`; return
+    whether that was done.
+
+    The remaining members then rebalance.
+    """
     gone = {member.member_id: None for member in leaving}
     stayers = [stayer for stayer in remaining_members(group) if stayer.member.member_id not in gone]
     if not stayers or len(stayers) + len(gone) < len(group.saved.members) or not may_downgrade(turn.settings, stayers):
@@ -73,7 +81,7 @@ def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: t
 
 
 def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
-    """The classic members of the group."""
+    """Return the classic members of the group."""
     members = ((member, member.metadata.classic_member_metadata) for member in group.saved.members.values())
     return [
         RemainingMember(member, classic, member.metadata.rebalance_timeout_ms) for member, classic in members if classic is not None
@@ -81,8 +89,10 @@ def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
 
 
 def may_downgrade(settings: GroupSettings, stayers: list[RemainingMember]) -> bool:
-    """These members can be a classic group, by the policy, by their number, by a protocol that all of them speak, and by what they
-    say, which leaves half of the record to their assignments.
+    """Return whether these members may be a classic group.
+
+    They may by the migration policy, `group.max.size`, a protocol that all support, and the size of
+    their metadata, which must leave half of the record to assignments.
     """
     names = [{protocol.name: None for protocol in stayer.classic.supported_protocols} for stayer in stayers]
     size_bytes = sum(len(protocol.metadata) for stayer in stayers for protocol in stayer.classic.supported_protocols)
@@ -95,8 +105,10 @@ def may_downgrade(settings: GroupSettings, stayers: list[RemainingMember]) -> bo
 
 
 def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], leader: str | None) -> ClassicGroup:
-    """The group is a classic one of these members; its generation is the epoch that the group had, and it goes on as it is if it
-    has a leader. If it has none, nobody made that generation, and all have to join: that is saved, so that a crash changes nothing.
+    """Replace the group by a classic group of these members, with the epoch as its generation.
+
+    With a leader the generation goes on. Without one nobody assigned it, so all members have to
+    rejoin; that is saved, so a crash changes nothing.
     """
     group_id = group.group_id
     protocol = select_protocol([spoken.name for spoken in stayer.classic.supported_protocols] for stayer in stayers)
@@ -123,7 +135,7 @@ def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], 
 
 
 def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
-    """The member with all that it may be using, be it to be given up or not."""
+    """Return the member with all that it may be using, whether it has to revoke it or not."""
     member, classic, rebalance_timeout_ms = stayer
     return MemberMetadata(
         member_id=member.member_id,
@@ -146,9 +158,10 @@ def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
 
 
 def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> ConsumerGroupMember | None:
-    """The static member that gives its place to the joiner, if it is the last one that speaks the consumer protocol.
+    """Return the static member that the joiner replaces, if it is the last member of the consumer
+    protocol.
 
-    Errors: those of `consumer_classic.check_join`, if so.
+    Errors: those of `classic_api.check_join`, if so.
     """
     if body.group_instance_id is None:
         return None
@@ -165,10 +178,11 @@ def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupR
 def replace_last_consumer(
     turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """The group is a classic one in which the joiner has the place of the replaced member, be it another or that member itself.
+    """Downgrade the group, and give the joiner the membership of the replaced static member.
 
-    It goes on as it is if nothing would come of a rebalance: every member has what it shall have, and the successor wants what its
-    predecessor did (KAFKA-20273). Then the successor leads, and is told so (KIP-814), for somebody has to see topics change.
+    The generation goes on if a rebalance would change nothing: everybody has its target, and the
+    joiner subscribes to the same topics (KAFKA-20273). Then the joiner leads and is told so
+    (KIP-814), because somebody has to watch the topics.
     """
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
     heir = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
@@ -179,7 +193,11 @@ def replace_last_consumer(
 
 
 def is_fully_reconciled(group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics) -> bool:
-    """Every member has its target, made of the topics as they are, and is at its epoch; one that is replaced may be away."""
+    """Return whether every member has its target at the group's epoch, computed for the topics as
+    they are.
+
+    The replaced member may have left temporarily.
+    """
     saved = group.saved
     return (
         saved.epoch == saved.assignment_epoch
