@@ -1,4 +1,9 @@
-"""Named deadlines: timers as state. Re-arming is overwriting, and there is nothing to cancel or leak."""
+"""Named deadlines: timers as state. Re-arming overwrites, so there is nothing to cancel or to leak.
+
+A binary heap with lazy deletion: `arm` writes to a dict, and a heap entry that the dict contradicts
+is dropped or re-inserted when it comes to the top. The heap is rebuilt when most of its entries are
+stale.
+"""
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
@@ -9,10 +14,7 @@ Key = tuple[Any, ...]
 
 
 class Deadlines:
-    """What is due when, handed out in `(time, key)` order.
-
-    Arming a key again costs one dict write: the heap keeps one entry a key, which moves only when it comes to the top.
-    """
+    """Deadlines by key, handed out in `(time, key)` order."""
 
     __slots__ = ("_at", "_heap", "_queued")
 
@@ -28,7 +30,7 @@ class Deadlines:
         return key in self._at
 
     def arm(self, key: Key, at_ms: int) -> None:
-        """`key` is due at `at_ms` (monotonic), whatever it was before."""
+        """Set the deadline of `key` to `at_ms` (monotonic), whatever it was before."""
         self._at[key] = at_ms
         queued = self._queued.get(key)
         if queued is None or at_ms < queued:
@@ -38,23 +40,25 @@ class Deadlines:
                 self._rebuild()
 
     def disarm(self, key: Key) -> None:
-        """`key` is never due, unless it is armed again."""
+        """Remove the deadline of `key`, if there is one."""
         self._at.pop(key, None)
 
     def at_or_none(self, key: Key) -> int | None:
-        """When `key` is due; None if it is not armed."""
+        """Return the deadline of `key`; None if it is not armed."""
         return self._at.get(key)
 
     def next_at(self) -> int | None:
-        """When the earliest deadline is due; None if there is none."""
+        """Return the earliest deadline; None if there is none."""
         self._settle()
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now_ms: int) -> Iterator[Key]:
-        """The keys due at or before `now_ms` in `(time, key)` order, each disarmed when its turn comes.
+        """Yield the keys due at or before `now_ms` in `(time, key)` order, disarming each when it
+        is yielded.
 
-        What serving one puts off or ends is not due any more; a key that is armed meanwhile is not of this round, even if it is
-        due; and those whose turn has not come stay armed if serving one fails.
+        Serving one key may postpone or disarm another, which is then not yielded; a key armed
+        meanwhile belongs to the next round, even if it is due; keys not yet yielded stay armed if
+        serving one raises.
         """
         due = self._popped(now_ms)
         for at_ms, key in due:
@@ -76,7 +80,7 @@ class Deadlines:
             due.append((at_ms, key))
 
     def _settle(self) -> None:
-        """The top of the heap is a true deadline (or the heap is empty)."""
+        """Drop stale entries until the top of the heap is a true deadline, or the heap is empty."""
         heap, at, queued = self._heap, self._at, self._queued
         while heap:
             top_ms, key = heap[0]
@@ -94,7 +98,7 @@ class Deadlines:
                 heappush(heap, (true_ms, key))
 
     def _rebuild(self) -> None:
-        """The heap holds one entry for each armed key and nothing else."""
+        """Reduce the heap to one entry for each armed key."""
         self._queued = dict(self._at)
         self._heap = [(at_ms, key) for key, at_ms in self._at.items()]
         heapify(self._heap)

@@ -1,8 +1,9 @@
-"""What a Machine is, and the words that every driver of one understands.
+"""What a Machine is, and the events and actions that every driver of one understands.
 
-A Machine decides and does nothing else: `step(event, now)` changes its own state and returns actions in an order that is a
-contract; `wake_at()` names the next moment at which it wants a `Tick`. It refuses to know clocks, sockets, disks and threads.
-Each kind of machine adds its own events and actions; those here are shared by more than one.
+A Machine decides and does nothing else: `step(event, now)` changes its own state and returns
+actions in an order that is a contract; `wake_at()` names the next moment at which it needs a
+`Tick`. It knows no clocks, sockets, disks or threads. Each kind of machine adds its own events and
+actions; those here are shared.
 """
 
 from dataclasses import dataclass
@@ -13,24 +14,26 @@ Ticket = NewType("Ticket", int)
 
 
 class Instant(NamedTuple):
-    """One reading of both clocks. Deadlines use `mono_ms` only, records and retention `wall_ms` only."""
+    """One reading of both clocks: deadlines use `mono_ms` only, records and retention `wall_ms`
+    only.
+    """
 
     mono_ms: int
     wall_ms: int
 
 
 class Caller(NamedTuple):
-    """Who sent a request, as the connection saw it."""
+    """The client that sent a request, as its connection sees it."""
 
     client_id: str
     host: str
 
 
 class Arrived(NamedTuple):
-    """A decoded request reached the machine; it will be answered by one `Reply` with its ticket.
+    """A decoded request has arrived; it is answered by one `Reply` with its ticket.
 
-    fresh: 16 random bytes that no other event carries, for an id that this step may have to invent.
-    version: the API version of the request, which its answer is encoded in.
+    fresh: 16 random bytes that no other event has, for an id that this step may have to generate.
+    version: the API version of the request, in which its response is encoded.
     """
 
     ticket: Ticket
@@ -42,7 +45,7 @@ class Arrived(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Gone:
-    """The connection behind these tickets is closed: nobody waits for them any more."""
+    """The connection behind these tickets is closed: their responses can no longer be delivered."""
 
     tickets: tuple[Ticket, ...]
 
@@ -54,21 +57,26 @@ class Tick:
 
 @dataclass(slots=True, frozen=True)
 class Flushed:
-    """Everything that was appended up to and including `flush_seq` is on the disk."""
+    """Everything that was appended up to and including `mark` is on the disk."""
 
     flush_seq: int
 
 
 @dataclass(slots=True, frozen=True)
 class FlushFailed:
-    """The disk refused the flush that ends at `flush_seq`: nothing since the last `Flushed` may be trusted."""
+    """The disk failed the flush that ends at `mark`: nothing since the last `Flushed` may be
+    trusted.
+    """
 
     flush_seq: int
     why: str
 
 
 class Reply(NamedTuple):
-    """Spend `ticket`: send `body` to whoever waits. None closes the request without an answer (produce with acks=0)."""
+    """Spend `ticket`: send `body` as the response.
+
+    None closes the request without one (Produce with acks=0).
+    """
 
     ticket: Ticket
     body: Any
@@ -76,7 +84,7 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Flush:
-    """Make every file in `paths` durable, then say `Flushed(mark)`, or `FlushFailed(mark)`."""
+    """Make every file in `paths` durable, then post `Flushed(mark)` or `FlushFailed(mark)`."""
 
     flush_seq: int
     paths: tuple[str, ...]
@@ -98,9 +106,14 @@ class Machine(Protocol[E, A]):
     """Anything that decides: one lock, one driver, no clock of its own."""
 
     def step(self, event: E, now: Instant) -> list[A]:
-        """The actions that `event` causes at `now`, in the order in which they must be carried out."""
+        """Return the actions that `event` causes at `now`, in the order in which they must be
+        carried out.
+        """
         ...
 
     def wake_at(self) -> int | None:
-        """The monotonic millisecond at which this machine wants a `Tick`; None while it waits for nothing."""
+        """Return the monotonic millisecond at which the machine needs a `Tick`.
+
+        None while it waits for nothing.
+        """
         ...

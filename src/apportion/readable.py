@@ -1,8 +1,10 @@
-"""What others wrote, made fit for people to read: names of groups, clients and members may be any text at all."""
+"""Foreign text made safe to print: names of groups, clients and members may be any text at all."""
 
 
 def readable(text: str) -> str:
-    """The text with escapes in place of what a terminal or a log would obey, such as line ends and control characters."""
+    """Return the text with escapes for what a terminal or a log would obey, such as line ends and
+    control characters.
+    """
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 

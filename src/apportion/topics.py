@@ -1,4 +1,4 @@
-"""Topics as values: names, ids, partition counts. An immutable snapshot, never a live view."""
+"""Topics and partitions as values. `Topics` is an immutable snapshot, never a live view."""
 
 from collections.abc import Iterable, Iterator
 from re import fullmatch
@@ -12,7 +12,7 @@ NAME_LENGTH = 249
 
 
 def is_topic_name(name: object) -> bool:
-    """Whether a topic may bear this name."""
+    """Return whether a topic may have this name."""
     fits = isinstance(name, str) and fullmatch(f"[a-zA-Z0-9._-]{{1,{NAME_LENGTH}}}", name) is not None
     return fits and name not in (".", "..")
 
@@ -57,7 +57,7 @@ class TopicIdPartition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """One topic as the cluster knows it now."""
+    """One topic at one moment: name, id and number of partitions."""
 
     name: str
     id: TopicId
@@ -65,9 +65,10 @@ class Topic(NamedTuple):
 
 
 class Topics:
-    """An immutable snapshot of all topics, looked up by name or by id.
+    """An immutable snapshot of topics, looked up by name or by id.
 
-    Two snapshots are equal when they hold the same topics; `version` grows by one with every change and says nothing else.
+    Snapshots are equal if they hold the same topics; `version` grows by one with every change and
+    has no other meaning.
     """
 
     __slots__ = ("_by_id", "_by_name", "version")
@@ -79,7 +80,7 @@ class Topics:
         self.version = version
 
     def __iter__(self) -> Iterator[Topic]:
-        """The topics by name."""
+        """Iterate over the topics in order of name."""
         return iter(self._by_name.values())
 
     def __len__(self) -> int:
@@ -91,18 +92,18 @@ class Topics:
     __hash__ = None  # type: ignore[assignment]
 
     def named(self, name: str) -> Topic | None:
-        """The topic of that name; None if there is none."""
+        """Return the topic with that name."""
         return self._by_name.get(name)
 
     def with_id(self, topic_id: TopicId) -> Topic | None:
-        """The topic of that id; None if there is none (it may have been deleted)."""
+        """Return the topic with that id; None if there is none, as after its deletion."""
         return self._by_id.get(topic_id)
 
     def adding(self, topic: Topic) -> "Topics":
-        """A snapshot in which `topic` takes the place of whatever bore its name."""
+        """Return a snapshot in which `topic` replaces any topic of its name."""
         kept = (other for other in self if other.name != topic.name)
         return Topics([*kept, topic], self.version + 1)
 
     def without(self, name: str) -> "Topics":
-        """A snapshot without the topic of that name."""
+        """Return a snapshot without the topic of that name."""
         return Topics((other for other in self if other.name != name), self.version + 1)

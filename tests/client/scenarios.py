@@ -132,7 +132,7 @@ def test_a_member_joins_and_owns_everything_only_after_it_adopted(sessions, topi
     session = sessions()
     view = session.wait(lambda view: bool(view.target), PATIENT_MS)
     assert (view.state, view.owned, view.incarnation) == (MembershipState.RECONCILING, (), 1)
-    assert session.places(view.target) == partitions_of(topic)
+    assert session.resolve_names(view.target) == partitions_of(topic)
     session.adopt(view.incarnation, view.target)
     assert session.status().owned == view.target
     assert [event.what for event in session.history() if event.added] == ["offered", "adopted"]
@@ -182,7 +182,7 @@ def test_a_commit_by_nobody_is_refused_while_the_group_has_members(sessions, clu
 def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(sessions, topic):
     zombie, heir = sessions(), sessions()
     settle_together(zombie, heir, partitions=2)
-    place = zombie.places(zombie.status().owned)[0]
+    place = zombie.resolve_names(zombie.status().owned)[0]
     zombie.commit({place: 3})
     zombie.cluster.out = True
     settled(heir, 4)
@@ -276,7 +276,7 @@ def test_a_topic_grows_and_its_new_partitions_are_handed_out(sessions, cluster, 
     settled(session, 4)
     assert cluster.grow_topic(topic.name, 6).partitions == 6
     view = settled(session, 6)
-    assert session.places(view.owned) == partitions_of(topic._replace(partitions=6))
+    assert session.resolve_names(view.owned) == partitions_of(topic._replace(partitions=6))
 
 
 def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(bootstrap, options, cluster, topic, group):

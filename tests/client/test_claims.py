@@ -50,7 +50,7 @@ def test_a_claim_is_seen_when_the_group_has_changed(cluster, meeting):
     with pytest.raises(AnotherSink, match="group changed: it belongs to the sink /lake/flights"):
         while True:
             consumer.poll(100)
-    assert cluster.stored("changed", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
+    assert cluster.committed_offsets("changed", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
 
 
 def test_a_claim_that_comes_later_is_seen_before_the_first_commit(cluster, meeting):
@@ -61,5 +61,5 @@ def test_a_claim_that_comes_later_is_seen_before_the_first_commit(cluster, meeti
     query.commit({place: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group later: it belongs to the sink /lake/flights"):
         consumer.commit({TopicPartition("later", 0): 1})
-    assert cluster.stored("later", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
+    assert cluster.committed_offsets("later", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
     assert consumer.session.history()[-1].what == "left"

@@ -37,3 +37,12 @@ def test_the_index_of_decisions_lists_every_decision_by_its_title():
     listed = re.findall(r"^- \[(\d+\. [^\]]*)\]\(([^)]*)\)$", (folder / "README.md").read_text(), re.MULTILINE)
     titles = {page.name: page.read_text().splitlines()[0].removeprefix("# ") for page in folder.glob("0*.md")}
     assert {name: title for title, name in listed} == titles
+
+
+def test_every_module_that_a_page_names_is_there():
+    """Decisions and the changelog speak of their time; every other page speaks of the code as it is."""
+    roots = (ROOT, ROOT / "src" / "apportion", ROOT / "tests", ROOT / "tests" / "kafka")
+    named = re.compile(r"`([a-z_]+/[a-z_/]+\.py)\b")
+    living = [page for page in pages() if not {"decisions", "changelog.d", "rooms.md"} & set(page.parts)]
+    faults = [(page.name, name) for page in living for name in named.findall(page.read_text())]
+    assert [fault for fault in faults if not any((root / fault[1]).exists() for root in roots)] == []

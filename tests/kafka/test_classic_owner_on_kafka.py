@@ -78,7 +78,7 @@ def test_what_is_there_is_read_and_a_second_run_goes_on(cluster, owner_of):
         batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
-        assert batch.resting() == dict.fromkeys(places, total)
+        assert batch.end_offsets() == dict.fromkeys(places, total)
 
 
 def test_queries_share_hand_over_and_take_back(cluster, owner_of):
@@ -86,10 +86,10 @@ def test_queries_share_hand_over_and_take_back(cluster, owner_of):
     produce(cluster, places, 5)
     one, two = (owner_of("shared", "shared", CLASSIC | {"kafka.client.id": name}) for name in ("one", "two"))
     first, second = read_by([one, two], lambda spans: [len(span.ranges) for span in spans] == [2, 2])
-    assert {**first.resting(), **second.resting()} == dict.fromkeys(places, 5)
+    assert {**first.end_offsets(), **second.end_offsets()} == dict.fromkeys(places, 5)
     two.close()
     produce(cluster, places, 5)
-    (last,) = read_by([one], lambda spans: spans[0].resting() == dict.fromkeys(places, 10), [first])
+    (last,) = read_by([one], lambda spans: spans[0].end_offsets() == dict.fromkeys(places, 10), [first])
     assert cluster.committed("shared", places) == {place: start for place, (start, _) in last.ranges.items()}
 
 

@@ -30,5 +30,5 @@ def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(boo
         batch = owner.next_span(asking, None)
         assert owner.next_span(batch, None) is batch
         owner.close()
-        assert batch.resting() == dict.fromkeys(places, 4)
+        assert batch.end_offsets() == dict.fromkeys(places, 4)
     cluster.close()

@@ -24,8 +24,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
-from apportion.member.consumer.machine import View
-from apportion.member.membership import MembershipState, assignment, to_wire
+from apportion.member.membership import MembershipState, View, assignment, to_wire
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 

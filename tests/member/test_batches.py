@@ -51,7 +51,7 @@ def working(there, *places):
     """A member that has planned its first batch over these places; with it that batch."""
     there.sees(target=held(*places))
     mine = batches()
-    return mine, there.attempt(mine.next(BEGUN, None))
+    return mine, there.attempt(mine.plan_next(BEGUN, None))
 
 
 def large():
@@ -63,7 +63,7 @@ def test_the_first_plan_commits_its_start_before_the_span(there):
     there.sees(target=held(P0, P1))
     there.starts[P1] = 4
     mine = batches()
-    assert there.attempt(mine.next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
+    assert there.attempt(mine.plan_next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
     assert there.asked == [
         *ENTRY,
         ReadMembership(),
@@ -84,7 +84,7 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(the
     mine, first = working(there, P0)
     there.offsets[P0] = 3
     there.ends[P0] = 12
-    assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 12)})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 12)})
     assert there.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, 1, CLAIM),
@@ -98,7 +98,7 @@ def test_a_life_is_known_by_its_number_however_large(there):
     there.sees(incarnation=large())
     mine, first = working(there, P0)
     there.sees(incarnation=large())
-    assert there.attempt(mine.next(first, None)) is first
+    assert there.attempt(mine.plan_next(first, None)) is first
     assert there.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, large(), CLAIM),
@@ -110,8 +110,8 @@ def test_a_life_is_known_by_its_number_however_large(there):
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(there):
     mine, first = working(there, P0)
-    assert there.attempt(mine.next(first, None)) is first
-    assert there.attempt(mine.next(first, None)) is first
+    assert there.attempt(mine.plan_next(first, None)) is first
+    assert there.attempt(mine.plan_next(first, None)) is first
     assert there.asked == [ReadMembership(), ResolveTopicNames(held(P0)), LogStartOffsets((P0,)), LogEndOffsets((P0,))]
 
 
@@ -120,7 +120,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
     there.offsets = {P0: 30, P1: 4, P2: 7}
     there.ends = dict.fromkeys(ALL, 50)
     restarted = batches()
-    assert there.attempt(restarted.next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
+    assert there.attempt(restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
         "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
     )
     assert there.asked == [
@@ -140,7 +140,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(t
 def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(there):
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0), state=MembershipState.RECONCILING)
-    assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 10)})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10)})
     assert there.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
@@ -158,7 +158,7 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there)
     there.sees(target=held(P0), state=MembershipState.RECONCILING)
     there.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(Refused):
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert there.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
     assert (mine.held, there.view.owned) == (HeldPartitions(1, {P0: None, P1: None}), held(P0, P1))
 
@@ -166,19 +166,19 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(there)
 def test_a_partition_that_went_and_came_back_starts_from_the_group_again(there):
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0))
-    second = there.attempt(mine.next(first, None))
+    second = there.attempt(mine.plan_next(first, None))
     there.offsets[P1] = 25  # another member read on
     there.ends[P1] = 30
     there.sees(target=held(P0, P1))
-    assert there.attempt(mine.next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
+    assert there.attempt(mine.plan_next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
     assert FetchCommitted(ALL, 1) in there.asked
 
 
 def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_again(there):
     mine, first = working(there, P0)
     there.sees(target=held(P0, P1))
-    there.attempt(mine.next(first, 5))
-    assert there.attempt(mine.next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
+    there.attempt(mine.plan_next(first, 5))
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
     assert there.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
@@ -193,7 +193,7 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
     mine, first = working(there, P0, P1)
     there.sees(target=held(P0))
     changed = replace(there.view, target=held(P0, P1))
-    asking = mine.next(first, None)
+    asking = mine.plan_next(first, None)
     assert next(asking) == ReadWriterReport(first)
     assert [asking.send(NO_REPORT), asking.send(MembershipSnapshot(there.view, 1_000)), asking.send(None), asking.send((P0,))] == [
         ReadMembership(),
@@ -205,7 +205,7 @@ def test_a_partition_that_was_not_in_the_new_target_stays_dropped_when_the_group
         asking.send(changed)
     assert mine.held == HeldPartitions(1, {P0: None})
     there.view = changed
-    there.attempt(mine.next(first, None))
+    there.attempt(mine.plan_next(first, None))
     assert FetchCommitted(ALL, 1) in there.asked
 
 
@@ -224,20 +224,20 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(there, fi
     there.now_ms = now_ms
     there.sees(**fields)
     with pytest.raises(NotReady) as refusal:
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert (str(refusal.value), there.asked, mine.held) == (why, [ReadMembership()], HeldPartitions(1, {P0: None}))
 
 
 def test_a_session_that_was_silent_for_exactly_its_length_still_holds(there):
     mine, first = working(there, P0)
     there.now_ms = 1_000 + SESSION_MS
-    assert there.attempt(mine.next(first, None)) is first
+    assert there.attempt(mine.plan_next(first, None)) is first
 
 
 def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(there):
     there.sees(state=MembershipState.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
-        there.attempt(batches().next(BEGUN, None))
+        there.attempt(batches().plan_next(BEGUN, None))
     assert there.asked == [*ENTRY, ReadMembership()]
 
 
@@ -246,7 +246,7 @@ def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_
     there.offsets = {P0: 17, P1: 10}
     there.ends = {P0: 20, P1: 20}
     there.sees(incarnation=2, target=held(P0, P1), owned=())
-    assert there.attempt(mine.next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
     assert there.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
@@ -261,10 +261,10 @@ def test_a_life_lost_in_between_starts_from_the_group_again_and_commits_nothing_
 
 def test_a_new_life_says_again_what_the_old_one_had_committed(there):
     mine, first = working(there, P0)
-    second = there.attempt(mine.next(first, None))
+    second = there.attempt(mine.plan_next(first, None))
     there.offsets = {}  # say, the group was deleted
     there.sees(incarnation=2, owned=())
-    assert there.attempt(mine.next(second, None)) is second
+    assert there.attempt(mine.plan_next(second, None)) is second
     assert CommitOffsets({P0: 10}, 2, CLAIM) in there.asked
 
 
@@ -276,18 +276,18 @@ def test_a_deleted_topic_is_data_loss(there):
     there.topics = Topics()
     there.sees(target=held())
     with pytest.raises(DataLoss) as loss:
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
 
 
 def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(there):
     there.sees(target=held(P0))
     mine = batches(LATEST, fail_on_data_loss=False)
-    first = there.attempt(mine.next(BEGUN, None))
+    first = there.attempt(mine.plan_next(BEGUN, None))
     new = TopicIdPartition("t", OTHER_ID, 0)
     there.topics, there.starts, there.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
     there.sees(target=held(new))
-    assert there.attempt(mine.next(first, None)) == read("c", {new: (0, 5)})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {new: (0, 5)})
     assert there.asked == [
         ReadMembership(),
         ResolveTopicNames(held(new)),
@@ -308,11 +308,11 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
     there.starts[other], there.ends[other] = 0, 20
     there.sees(target=held(P0, other))
     mine = batches(topics=("t", "u"), fail_on_data_loss=False)
-    first = there.attempt(mine.next(BEGUN, None))
+    first = there.attempt(mine.plan_next(BEGUN, None))
     there.topics = there.topics.without("t")
     there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NobodyAnswered()}
     with pytest.raises(NobodyAnswered):
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert there.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, other: 20}, 1, CLAIM),
@@ -322,21 +322,21 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(there)
         ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
     ]
     assert mine.held == HeldPartitions(1, {other: None})
-    assert there.attempt(mine.next(first, None)) == read("c", {other: (20, 20)})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {other: (20, 20)})
 
 
 def test_offsets_deleted_unread_are_data_loss(there):
     mine, first = working(there, P0)
     there.starts[P0], there.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert mine.held == HeldPartitions(1, {P0: None})
 
 
 def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(there):
     there.sees(target=held(P0))
     mine = batches(fail_on_data_loss=False)
-    first = there.attempt(mine.next(BEGUN, None))
+    first = there.attempt(mine.plan_next(BEGUN, None))
     there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
     def answer(ask, asked=there.answer):
@@ -344,14 +344,14 @@ def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_gr
 
     there.answer = answer
     with pytest.raises(NotReady, match="the group has not heard yet that topic t was deleted"):
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert there.asked[-1] == Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on")
 
 
 def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there):
     there.topics = Topics()
     mine = batches(LATEST)
-    assert there.attempt(mine.next(BEGUN, None)) is BEGUN
+    assert there.attempt(mine.plan_next(BEGUN, None)) is BEGUN
     assert there.asked == [
         SubscribedTopics(),
         StartMembership(),
@@ -365,7 +365,7 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(there
     ]
     there.topics = Topics([Topic("t", ID, 3)])
     there.sees(target=held(P0))
-    assert there.attempt(mine.next(BEGUN, None)) == read("c", {P0: (0, 10)})
+    assert there.attempt(mine.plan_next(BEGUN, None)) == read("c", {P0: (0, 10)})
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -381,8 +381,8 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(obstacle
         if cut is not None:
             there.obstacles = {cut: obstacle}
             with pytest.raises(type(obstacle)):
-                there.attempt(mine.next(first, None))
-        second = there.attempt(mine.next(first, None))
+                there.attempt(mine.plan_next(first, None))
+        second = there.attempt(mine.plan_next(first, None))
         return second, mine.held, mine.planned_incarnation, there.offsets, there.view, len(there.asked)
 
     *whole, questions = taken_over()

@@ -6,7 +6,6 @@ from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import Given, Subscription
-from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -23,6 +22,7 @@ from apportion.member.membership import (
     SendToCoordinator,
     Subscribe,
     Unanswered,
+    View,
 )
 from apportion.wire.messages.join_group import (
     JoinGroupResponse,
@@ -298,7 +298,7 @@ def test_what_nobody_can_mend_ends_the_membership(code, advice):
         Lost(1, ()),
         Failed(code, code.sentence + advice),
     ]
-    assert member.view() == View("", -1, MembershipState.FATAL, 1, None, (), 3_000, f"{code.name}: {code.sentence}{advice}")
+    assert member.view() == View("", -1, MembershipState.FATAL, 1, None, (), 3_000, Failed(code, f"{code.sentence}{advice}"))
     assert member.step(Leave(), at(3_020)) == [Left(is_confirmed=True)]
 
 

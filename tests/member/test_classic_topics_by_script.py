@@ -6,7 +6,6 @@ from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.assignors.interface import Given, Rebalance, Subscription
-from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -24,6 +23,7 @@ from apportion.member.membership import (
     Subscribe,
     TopicDescription,
     Unanswered,
+    View,
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import (

@@ -25,30 +25,30 @@ def test_what_a_foreign_client_has_committed_travels_in_the_span_and_bears_the_s
     there.ends[P1] = end
     there.sees(target=held(P0))
     mine = batches()
-    first = there.attempt(mine.next(BEGUN, None))
+    first = there.attempt(mine.plan_next(BEGUN, None))
     there.offsets[P1], there.metadata[P1] = 5, "java consumer"
     there.sees(target=held(P0, P1))
-    doubted = there.attempt(mine.next(first, None))
-    assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(nameless=(P1,))
+    doubted = there.attempt(mine.plan_next(first, None))
+    assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(unclaimed=(P1,))
     assert there.stored(P1) == OffsetAndMetadata(5, "java consumer")
-    assert there.attempt(mine.next(doubted, None)) is doubted  # the batch is written, and nothing is new
+    assert there.attempt(mine.plan_next(doubted, None)) is doubted  # the batch is written, and nothing is new
     assert there.stored(P1) == OffsetAndMetadata(end, CLAIM)
     there.ends[P1] = 12
-    assert there.attempt(mine.next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
+    assert there.attempt(mine.plan_next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
 
 
 def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(there):
     there.sees(target=held(P0, P1))
     mine = batches()
-    both = there.attempt(mine.next(BEGUN, None))
-    both = there.attempt(mine.next(both, None))
+    both = there.attempt(mine.plan_next(BEGUN, None))
+    both = there.attempt(mine.plan_next(both, None))
     there.sees(target=held(P0))
-    one = there.attempt(mine.next(both, None))
+    one = there.attempt(mine.plan_next(both, None))
     there.metadata[P1] = ""  # a foreign client has committed 10 as well
     there.sees(target=held(P0, P1))
-    doubted = there.attempt(mine.next(one, None))
-    assert (doubted.nameless, there.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
-    there.attempt(mine.next(doubted, None))
+    doubted = there.attempt(mine.plan_next(one, None))
+    assert (doubted.unclaimed, there.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
+    there.attempt(mine.plan_next(doubted, None))
     assert there.stored(P1) == OffsetAndMetadata(10, CLAIM)
 
 
@@ -59,7 +59,7 @@ def test_it_is_so_after_an_attempt_that_was_cut(there):
     for cut in range(30):
         there.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
         try:
-            assert there.attempt(mine.next(BEGUN, None)).nameless == (P1,)
+            assert there.attempt(mine.plan_next(BEGUN, None)).unclaimed == (P1,)
             break
         except Refused:
             assert there.stored(P1) == OffsetAndMetadata(5, "")
@@ -75,14 +75,14 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(there, offset, 
     there.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
     mine = BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False)
-    assert there.attempt(mine.next(previous, None)).nameless == ()
+    assert there.attempt(mine.plan_next(previous, None)).unclaimed == ()
     assert there.stored(P1).metadata == CLAIM
 
 
 def test_a_query_without_a_named_sink_doubts_nothing(there):
     there.offsets, there.metadata = {P1: 5}, {P1: "java consumer"}
     there.sees(target=held(P1))
-    assert there.attempt(batches().next(Span("c", {}, ()), None)) == Span("c", {P1: (5, 10)}, ())
+    assert there.attempt(batches().plan_next(Span("c", {}, ()), None)) == Span("c", {P1: (5, 10)}, ())
 
 
 @pytest.mark.parametrize("is_second", [False, True])
@@ -90,17 +90,17 @@ def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitio
     """P2 has had no row yet, and versions of before set a fence with rows only. Another query may have been upgraded first."""
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM if is_second else "", P2: ""}
     mine = batches()
-    asking = there.attempt(mine.next(sorted_span("old", {P0: (0, 4)}), None))
-    there.told = WriterReport(TABLE, holds=True)
+    asking = there.attempt(mine.plan_next(sorted_span("old", {P0: (0, 4)}), None))
+    there.told = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P2))
-    assert there.attempt(mine.next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
+    assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
     assert (there.stored(P0), there.stored(P2)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(6, CLAIM))
 
 
 def test_a_new_checkpoint_in_a_group_that_has_its_sink_doubts_what_bears_no_name_though_the_table_has_fences(there):
     there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
     mine = batches()
-    asking = there.attempt(mine.next(BEGUN._replace(id="", sinks=None), None))
-    there.told = WriterReport(TABLE, holds=True)
+    asking = there.attempt(mine.plan_next(BEGUN._replace(id="", sinks=None), None))
+    there.told = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P2))
-    assert there.attempt(mine.next(asking, None)).nameless == (P0, P2)
+    assert there.attempt(mine.plan_next(asking, None)).unclaimed == (P0, P2)

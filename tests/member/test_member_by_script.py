@@ -4,7 +4,7 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Instant, Note, Tick
-from apportion.member.consumer.machine import ConsumerMember, Settings, View
+from apportion.member.consumer.machine import ConsumerMember, Settings
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -20,6 +20,7 @@ from apportion.member.membership import (
     SendToCoordinator,
     Subscribe,
     Unanswered,
+    View,
     from_wire,
     to_wire,
 )
@@ -305,7 +306,7 @@ def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason():
     member.step(Tick(), at(1_000))
     code = Code.GROUP_MAX_SIZE_REACHED
     assert member.step(Answered(4, refused(code)), at(1_001)) == [Lost(1, (P0,)), Failed(code, code.sentence)]
-    assert member.view() == View("m", 0, MembershipState.FATAL, 1, None, (), 0, f"{code.name}: {code.sentence}")
+    assert member.view() == View("m", 0, MembershipState.FATAL, 1, None, (), 0, Failed(code, code.sentence))
     assert member.step(Tick(), at(9_000)) == []
     assert member.wake_at() is None
 

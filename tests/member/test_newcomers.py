@@ -26,14 +26,14 @@ def batches():
 
 def asked(there, mine, told=MINE):
     """The question of a new query, which its writers have answered so."""
-    question = there.attempt(mine.next(EMPTY_SPAN, None))
+    question = there.attempt(mine.plan_next(EMPTY_SPAN, None))
     there.told = told
     return question
 
 
 def waits(there, mine, question):
     with pytest.raises(NotReady, match="have not said which sink they write to"):
-        there.attempt(mine.next(question, None))
+        there.attempt(mine.plan_next(question, None))
     assert there.joins == 0
 
 
@@ -44,7 +44,7 @@ def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(t
     waits(there, mine, question)
     there.offsets = {P1: 0}
     there.sees(target=held(P0))
-    assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10)})
+    assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
     assert ListMembers() not in there.asked
 
 
@@ -55,7 +55,7 @@ def test_a_newcomer_waits_until_the_members_are_gone(there):
     waits(there, mine, question)
     there.members = ()
     there.sees(target=held(P0))
-    assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10)})
+    assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
 def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_session_and_its_grace(there):
@@ -67,7 +67,7 @@ def test_a_newcomer_is_refused_where_the_same_members_claim_nothing_for_a_sessio
     waits(there, mine, question)
     there.now_ms += 1
     with pytest.raises(AnotherSink, match=r"members \(1\) that have not said which sink.*writes to /lake/t.*group of its own"):
-        there.attempt(mine.next(question, None))
+        there.attempt(mine.plan_next(question, None))
     assert (there.joins, there.offsets, there.asked[-1]) == (0, {}, SessionTimeout())
 
 
@@ -88,9 +88,9 @@ def test_who_has_proof_or_nothing_to_prove_does_not_wait(there, proof):
     there.sees(target=held() if proof == "no topic" else held(P0))
     mine = batches()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
-    question = there.attempt(mine.next(before, None))
-    there.told = NO_REPORT if proof == "no writer" else WriterReport(TABLE, holds=proof == "fences")
-    assert there.attempt(mine.next(question, None)).asks == 0
+    question = there.attempt(mine.plan_next(before, None))
+    there.told = NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
+    assert there.attempt(mine.plan_next(question, None)).question_number == 0
     assert ListMembers() not in there.asked
 
 
@@ -106,7 +106,7 @@ def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
 
     there.answer = answer
     with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"):
-        there.attempt(mine.next(question, None))
+        there.attempt(mine.plan_next(question, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
@@ -115,7 +115,7 @@ def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_
     mine = batches()
     question = asked(there, mine)
     there.sees(target=held(P0, P1))
-    assert there.attempt(mine.next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
+    assert there.attempt(mine.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
     assert there.stored(P1) == OffsetAndMetadata(0, CLAIM)
 
 
@@ -131,7 +131,7 @@ def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_u
 
     there.answer = answer
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        there.attempt(mine.next(question, None))
+        there.attempt(mine.plan_next(question, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
@@ -139,11 +139,11 @@ def test_a_query_without_a_sink_looks_for_claims_whenever_the_group_has_changed_
     mine = batches()
     question = asked(there, mine, NO_REPORT)
     there.sees(target=held(P0))
-    batch = there.attempt(mine.next(question, None))
+    batch = there.attempt(mine.plan_next(question, None))
     there.offsets[P1], there.metadata[P1] = 0, OTHERS
-    assert there.attempt(mine.next(batch, None)) is batch
+    assert there.attempt(mine.plan_next(batch, None)) is batch
     assert not [ask for ask in there.asked if isinstance(ask, FetchCommitted | StartMembership)]
     there.sees(epoch=4, owned=held(P0))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        there.attempt(mine.next(batch, None))
+        there.attempt(mine.plan_next(batch, None))
     assert not [ask for ask in there.asked if isinstance(ask, CommitOffsets)]

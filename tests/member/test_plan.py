@@ -19,7 +19,7 @@ from apportion.topics import TopicIdPartition
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
-FROM_EARLIEST = StartingOffsets(otherwise=EARLIEST)
+FROM_EARLIEST = StartingOffsets(default=EARLIEST)
 
 
 def world(logs, **fields):
@@ -32,21 +32,23 @@ def test_before_anything_is_owned_nothing_changes():
 
 def test_a_partition_that_nobody_knows_starts_by_the_rule_and_its_start_goes_to_the_group_first():
     logs = {P0: (5, 20), P1: (0, 30), P2: (2, 40)}
-    starting = StartingOffsets(otherwise=LATEST, given={("t", 1): EARLIEST, ("t", 2): 17})
-    assert plan_batch(EMPTY_SPAN, world(logs, starting=starting)) == BatchPlan(
+    starting = StartingOffsets(default=LATEST, by_partition={("t", 1): EARLIEST, ("t", 2): 17})
+    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)) == BatchPlan(
         sorted_span("c", {P0: (20, 20), P1: (0, 30), P2: (17, 40)}), {P0: 20, P1: 0, P2: 17}, ()
     )
 
 
 def test_a_start_may_be_given_as_spark_and_the_wire_number_it():
     assert (EARLIEST, LATEST) == (-2, -1)
-    starting = StartingOffsets(given={("t", 0): -2, ("t", 1): -1})
+    starting = StartingOffsets(by_partition={("t", 0): -2, ("t", 1): -1})
     logs = {P0: (5, 20), P1: (5, 20), P2: (5, 20)}
-    assert plan_batch(EMPTY_SPAN, world(logs, starting=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
+    assert plan_batch(EMPTY_SPAN, world(logs, starting_offsets=starting)).commit_first == {P0: 5, P1: 20, P2: 20}
 
 
 def test_a_partition_born_while_its_topic_was_read_starts_at_its_beginning():
-    assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, newborn={P0})) == BatchPlan(sorted_span("c", {P0: (3, 9)}), {P0: 3}, ())
+    assert plan_batch(EMPTY_SPAN, world({P0: (3, 9)}, new_partitions={P0})) == BatchPlan(
+        sorted_span("c", {P0: (3, 9)}), {P0: 3}, ()
+    )
 
 
 def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further():
@@ -60,7 +62,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further()
 
 def test_a_partition_of_another_topic_id_does_not_continue_the_old_one():
     again = TopicIdPartition("t", OTHER_ID, 0)
-    assert plan_batch(sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting=FROM_EARLIEST)) == BatchPlan(
+    assert plan_batch(sorted_span("c", {P0: (0, 10)}), world({again: (0, 3)}, starting_offsets=FROM_EARLIEST)) == BatchPlan(
         sorted_span("c", {again: (0, 3)}), {again: 0}, ()
     )
 
@@ -147,7 +149,7 @@ def test_every_lagging_partition_is_served_within_a_few_batches(ends, limit):
             waited[place] = 0 if to > start or to == logs[place][1] else waited[place] + 1
             assert waited[place] <= len(ends)
         current = after
-    assert current.resting() == {place: end for place, (_, end) in logs.items()}
+    assert current.end_offsets() == {place: end for place, (_, end) in logs.items()}
 
 
 @settings(max_examples=200, deadline=None)
@@ -164,7 +166,7 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
     kept = {"a": (), "b": ()}
     for _ in range(data.draw(st.integers(1, 30))):
         who = data.draw(st.sampled_from(["a", "b"]))
-        for place, to in spans[who].resting().items():  # its last batch is written, so its end goes to the group
+        for place, to in spans[who].end_offsets().items():  # its last batch is written, so its end goes to the group
             if owner[place] == who and (committed[place] or 0) < to:
                 committed[place] = to
         if data.draw(st.booleans()):  # what it owned passes to the other one

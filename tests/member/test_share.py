@@ -35,14 +35,14 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(th
     there.stood = described(P0, P1, given=(P0,))
     restarted = batches()
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(restarted.next(previous, None))
+        there.attempt(restarted.plan_next(previous, None))
     assert there.asked[-2:] == [ReadMembership(), DescribeAssignment()]
     there.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
     there.sees(last_accepted_ms=there.now_ms)
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(restarted.next(previous, None))
+        there.attempt(restarted.plan_next(previous, None))
     there.now_ms += 1
-    assert there.attempt(restarted.next(previous, None)) == read("c", {P0: (10, 10)})
+    assert there.attempt(restarted.plan_next(previous, None)) == read("c", {P0: (10, 10)})
     assert there.asked[1:4] == [ResolveTopicNames(held(P0)), ReadMembership(), ExistingTopics(("t",))]
 
 
@@ -51,10 +51,10 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(there):
     mine = batches()
     there.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(mine.await_share(1_001))
-    assert (there.attempt(mine.await_share(1_000)), there.asked) == (None, [ReadMembership()])
+        there.attempt(mine.require_full_assignment(1_001))
+    assert (there.attempt(mine.require_full_assignment(1_000)), there.asked) == (None, [ReadMembership()])
     there.stood = described(P0)
-    assert (there.attempt(mine.await_share(1_001)), there.asked) == (None, [ReadMembership(), DescribeAssignment()])
+    assert (there.attempt(mine.require_full_assignment(1_001)), there.asked) == (None, [ReadMembership(), DescribeAssignment()])
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(there):
     restarted = batches()
     there.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotReady):
-        there.attempt(restarted.next(previous, None))  # it waits for a slow member of its group, longer than a session
+        there.attempt(restarted.plan_next(previous, None))  # it waits for a slow member of its group, longer than a session
     there.now_ms += 10 * SESSION_MS
     there.sees(epoch=3, target=held(P0), last_accepted_ms=there.now_ms)
     there.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
     with pytest.raises(AssignmentIncomplete):
-        there.attempt(restarted.next(previous, None))
+        there.attempt(restarted.plan_next(previous, None))
 
 
 def test_a_member_may_read_what_it_subscribes_to_and_one_that_cannot_be_read_may_read_everything():

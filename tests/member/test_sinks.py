@@ -44,16 +44,16 @@ def batches():
 
 def asked(there, mine=None):
     """The span that asks the writers, of a query that begins."""
-    return there.attempt((mine or batches()).next(EMPTY_SPAN, None))
+    return there.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
 
 
 def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(there):
     mine = batches()
     asking = asked(there, mine)
-    assert (asking, there.asked, there.joins) == (Span("c", {}, asks=1), [*LOOK], 0)
+    assert (asking, there.asked, there.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
     there.told = MINE
     there.sees(target=held(P0))
-    assert there.attempt(mine.next(asking, None)) == read("c", {P0: (0, 10)})
+    assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (0, 10)})
     assert (there.joins, there.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
     assert there.asked[:4] == [*LOOK, ListMembers(), StartMembership()]
     assert there.asked[-3:] == [
@@ -67,7 +67,7 @@ def test_without_a_writer_the_query_goes_on_and_claims_nothing(there):
     mine = batches()
     asking = asked(there, mine)
     there.sees(target=held(P0))
-    first = there.attempt(mine.next(asking, None))
+    first = there.attempt(mine.plan_next(asking, None))
     assert first == sorted_span("c", {P0: (0, 10)})._replace(sinks=())
     assert there.stored(P0) == OffsetAndMetadata(0, "")
 
@@ -77,32 +77,32 @@ def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_o
     asking = asked(there, mine)
     there.told = MINE
     there.sees(target=held())
-    following = there.attempt(mine.next(asking, None))
+    following = there.attempt(mine.plan_next(asking, None))
     assert following == BEGUN
-    assert there.attempt(mine.next(following, None)) is following
+    assert there.attempt(mine.plan_next(following, None)) is following
 
 
 def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there):
     there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
     mine = batches()
     before = sorted_span("old", {P0: (0, 10)})
-    asking = there.attempt(mine.next(before, None))
-    assert asking == Span("old", {P0: (10, 10)}, asks=1, nameless=(P0, P1))
-    there.told = WriterReport(TABLE, holds=True)
+    asking = there.attempt(mine.plan_next(before, None))
+    assert asking == Span("old", {P0: (10, 10)}, question_number=1, unclaimed=(P0, P1))
+    there.told = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P1))
     there.ends = dict.fromkeys(ALL, 20)
-    assert there.attempt(mine.next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
+    assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
     assert there.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
-@pytest.mark.parametrize("told", [WriterReport(("/lake/other",), holds=True), NO_REPORT])
+@pytest.mark.parametrize("told", [WriterReport(("/lake/other",), has_records=True), NO_REPORT])
 def test_a_query_with_another_sink_is_refused_before_it_joins(there, told):
     there.offsets = {P1: 7}
     mine = batches()
     asking = asked(there, mine)
     there.told = told
     with pytest.raises(AnotherSink, match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own"):
-        there.attempt(mine.next(asking, None))
+        there.attempt(mine.plan_next(asking, None))
     assert (there.asked, there.joins, there.offsets) == ([*LOOK], 0, {P1: 7})
 
 
@@ -110,14 +110,14 @@ def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_hold
     there.offsets, there.metadata = {P1: 7}, {P1: "of a foreign client"}
     mine = batches()
     asking = asked(there, mine)
-    assert (asking.ranges, asking.nameless) == ({}, (P1,))
+    assert (asking.ranges, asking.unclaimed) == ({}, (P1,))
     there.told = MINE
     with pytest.raises(AnotherSink, match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True"):
-        there.attempt(mine.next(asking, None))
+        there.attempt(mine.plan_next(asking, None))
     assert there.joins == 0
-    there.told = WriterReport(TABLE, holds=True)
+    there.told = WriterReport(TABLE, has_records=True)
     there.sees(target=held(P0, P1))
-    assert there.attempt(batches().next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
+    assert there.attempt(batches().plan_next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
 
 
 def test_a_group_without_members_can_be_adopted_as_a_whole(there):
@@ -126,7 +126,7 @@ def test_a_group_without_members_can_be_adopted_as_a_whole(there):
     asking = asked(there, mine)
     there.told = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
-    assert there.attempt(mine.next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
+    assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
     assert there.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
 
 
@@ -137,7 +137,7 @@ def test_a_group_that_has_members_cannot_be_adopted(there):
     there.told = WriterReport(TABLE, adopt=True)
     there.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
-        there.attempt(mine.next(asking, None))
+        there.attempt(mine.plan_next(asking, None))
     assert (there.joins, there.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
 
 
@@ -148,7 +148,7 @@ def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(there)
     there.told = WriterReport(TABLE, adopt=True)
     there.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
     with pytest.raises(Refused, match="not allowed"):
-        there.attempt(mine.next(asking, None))
+        there.attempt(mine.plan_next(asking, None))
     assert there.joins == 0
 
 
@@ -158,7 +158,7 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there):
     asking = asked(there, mine)
     there.told = WriterReport(TABLE, adopt=True)
     there.sees(target=held(P0, P1))
-    there.attempt(mine.next(asking, None))
+    there.attempt(mine.plan_next(asking, None))
     said = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
     assert there.asked[3] == Note("warning", said)
 
@@ -166,11 +166,11 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there):
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(there):
     there.sees(target=held(P0))
     mine = batches()
-    first = there.attempt(mine.next(BEGUN, None))
+    first = there.attempt(mine.plan_next(BEGUN, None))
     there.offsets[P2], there.metadata[P2] = 3, OTHERS
     there.sees(target=held(P0, P1))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
     assert P1 not in there.offsets
 
 
@@ -187,11 +187,11 @@ def test_of_two_that_claim_a_new_group_at_once_one_that_sees_the_other_gives_up_
 
     there.answer = answer
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"):
-        there.attempt(mine.next(asking, None))
+        there.attempt(mine.plan_next(asking, None))
     assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
     heir = batches()
     there.told = WriterReport(("/lake/other",))
-    assert there.attempt(heir.next(asking, None)).ranges == {P0: (0, 10)}  # what was given up belongs to nobody
+    assert there.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}  # what was given up belongs to nobody
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -201,7 +201,7 @@ def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers):
         asking = asked(there, mine)
         there.told = MINE
         there.sees(target=held(P0))
-        return mine.next, asking
+        return mine.plan_next, asking
 
     whole = Surroundings()
     following, asking = begun(whole)
@@ -221,20 +221,20 @@ def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers):
 def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(there, is_new_process):
     there.sees(target=held(P0, P1))
     mine = batches()
-    first = there.attempt(mine.next(BEGUN, None))
-    there.told = WriterReport(back={P0: 4})
+    first = there.attempt(mine.plan_next(BEGUN, None))
+    there.told = WriterReport(rewind={P0: 4})
     there.ends = dict.fromkeys(ALL, 20)
     there.offsets = {P0: 9, P1: 10} if is_new_process else there.offsets
     later = batches() if is_new_process else mine
-    assert there.attempt(later.next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
+    assert there.attempt(later.plan_next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
     assert (there.stored(P0), there.stored(P1)) == (OffsetAndMetadata(4, CLAIM), OffsetAndMetadata(10, CLAIM))
 
 
 def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(there):
     there.sees(target=held(P0))
     there.offsets, there.starts, there.ends = {P0: 20}, dict.fromkeys(ALL, 12), dict.fromkeys(ALL, 22)
-    there.told = WriterReport(back={P0: 5})
-    assert there.attempt(batches().next(read("c", {P0: (7, 9)}), None)) == read("c", {P0: (20, 22)})
+    there.told = WriterReport(rewind={P0: 5})
+    assert there.attempt(batches().plan_next(read("c", {P0: (7, 9)}), None)) == read("c", {P0: (20, 22)})
     assert there.stored(P0) == OffsetAndMetadata(20, CLAIM)
 
 
@@ -242,36 +242,36 @@ def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was
 def test_a_word_to_go_back_outlasts_the_question_that_follows(there, is_moved):
     there.sees(target=held(P0))
     there.offsets, there.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
-    there.told = WriterReport(TABLE, adopt=is_moved, holds=True, back={P0: 5})
+    there.told = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
     last = sorted_span("c", {P0: (7, 10)})  # of an earlier process, and its version, or before its table was moved
     mine = batches()
-    asking = there.attempt(mine.next(last._replace(sinks=("/lake/other",)) if is_moved else last, None))
-    assert asking == Span("c", {P0: (5, 5)}, asks=1, nameless=() if is_moved else (P0,))
-    there.told = WriterReport(TABLE, adopt=is_moved, holds=True)
-    assert there.attempt(mine.next(asking, None)) == read("c", {P0: (5, 10)})
+    asking = there.attempt(mine.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None))
+    assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
+    there.told = WriterReport(TABLE, adopt=is_moved, has_records=True)
+    assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (5, 10)})
     assert there.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
 def test_what_was_given_away_meanwhile_is_not_gone_back_to(there):
     there.sees(target=held(P0, P1))
     mine = batches()
-    first = there.attempt(mine.next(BEGUN, None))
-    there.told = WriterReport(back={P0: 4})
+    first = there.attempt(mine.plan_next(BEGUN, None))
+    there.told = WriterReport(rewind={P0: 4})
     there.sees(target=held(P1))
-    assert there.attempt(mine.next(first, None)) == read("c", {P1: (10, 10)})
+    assert there.attempt(mine.plan_next(first, None)) == read("c", {P1: (10, 10)})
 
 
 def test_going_back_to_records_that_are_gone_is_data_loss(there):
     there.sees(target=held(P0))
     mine = batches()
-    first = there.attempt(mine.next(BEGUN, None))
-    there.told, there.starts = WriterReport(back={P0: 4}), dict.fromkeys(ALL, 7)
+    first = there.attempt(mine.plan_next(BEGUN, None))
+    there.told, there.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
     with pytest.raises(DataLoss, match=r"t-0: offsets \[4, 7\) were deleted"):
-        there.attempt(mine.next(first, None))
+        there.attempt(mine.plan_next(first, None))
 
 
 def test_the_writers_are_asked_about_the_very_span_that_they_were_given(there):
-    assert next(batches().next(BEGUN, None)) == ReadWriterReport(BEGUN)
+    assert next(batches().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
 
 
 @pytest.mark.parametrize("metadata", ["", "NONE", "{", "[]", "{}", '{"sinks":3}', '{"sinks":[3]}', "[" * 100_000])

@@ -60,7 +60,7 @@ def test_what_was_given_are_the_tasks_of_that_generation():
 def test_what_ran_in_an_earlier_life_is_not_said_to_run():
     lives = [1]
     member = StreamsAssignor(StreamsSettings(LINES, b"p" * 16), lambda: lives[0])
-    member.offset_sums, member.told_in = RUNS | {TaskId(0, 2): 5}, 1
+    member.offset_sums, member.sums_incarnation = RUNS | {TaskId(0, 2): 5}, 1
     assert decode_subscription(member.user_data(("lines",))).offset_sums == RUNS | {TaskId(0, 2): 5}
     lives[0] = 2
     assert decode_subscription(member.user_data(("lines",))).offset_sums == {TaskId(0, 2): 5}
@@ -70,7 +70,7 @@ def test_a_shutdown_is_asked_for_until_the_member_ends():
     member = assignor()
     member.error = AssignorError.SHUTDOWN_REQUESTED
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.SHUTDOWN_REQUESTED
-    member.ends()
+    member.forget_shutdown()
     assert decode_subscription(member.user_data(("lines",))).error == AssignorError.NONE
 
 

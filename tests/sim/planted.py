@@ -83,7 +83,7 @@ def from_the_start(start: int, fence: int) -> int:
 
 
 def remembered_position(previous: Span, world: PlanInput, place: TopicIdPartition) -> int | None:
-    return previous.to_or_none(place) if place in world.kept else world.committed.get(place)
+    return previous.end_or_none(place) if place in world.kept else world.committed.get(place)
 
 
 def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:

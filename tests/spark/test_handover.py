@@ -7,7 +7,7 @@ from apportion.member.batch.span import Span
 from apportion.spark import handover
 from apportion.topics import TopicIdPartition
 
-QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, asks=1)
+QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, question_number=1)
 
 
 @pytest.fixture

@@ -132,11 +132,11 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
     query.starts(place)
     said = query.loses({place: 8})
     assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in said
-    assert query.cluster.stored(query.group, [place])[place] == OffsetAndMetadata(6, FOREIGN)  # the evidence
+    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(6, FOREIGN)  # the evidence
     query.starts(place, rewind=True)
     query.runs_until({place: 8})
     assert query.offsets(place) == [3, 4, 5, 6, 7]
-    assert query.cluster.stored(query.group, [place])[place] == OffsetAndMetadata(8, metadata_of((str(query.path),)))
+    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(8, metadata_of((str(query.path),)))
 
 
 @pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])

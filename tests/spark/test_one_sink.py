@@ -34,7 +34,7 @@ def test_a_second_table_and_a_plain_consumer_are_refused_and_the_innocent_query_
     innocent = writing(delta.Writer(str(stage.table)))
     until(lambda: stage.total_committed() == 40, 180, "the group's offsets")
     claimed = OffsetAndMetadata(10, metadata_of((str(stage.table),)))
-    assert stage.cluster.stored(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
+    assert stage.cluster.committed_offsets(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
     other = stage.path / "other"
     said = refusal(writing(delta.Writer(str(other)), "checkpoint-of-another"))
     assert f"group {stage.group}: it belongs to the sink {stage.table}, " in said
@@ -93,5 +93,5 @@ def test_with_adopt_a_refused_query_begins_and_a_moved_table_goes_on_each_with_i
     writing(delta.Writer(str(stage.table), adopt=True))
     until(lambda: stage.total_committed() == 80, 180, "the group's offsets")
     claimed = OffsetAndMetadata(20, metadata_of((str(stage.table),)))
-    assert stage.cluster.stored(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
+    assert stage.cluster.committed_offsets(stage.group, stage.partitions) == dict.fromkeys(stage.partitions, claimed)
     assert stage.rows() == stage.expected(lambda partition, offset: offset >= 5)

@@ -208,7 +208,7 @@ def test_a_partition_is_handed_over_where_its_old_owner_stands(cluster, owner_of
     spans = [before]
     while len(spans[-1].ranges) == 2:
         spans.append(one.next_span(spans[-1], 1))
-    theirs = span_where(other, joined, lambda span: span.ranges and not span.asks)
+    theirs = span_where(other, joined, lambda span: span.ranges and not span.question_number)
     (kept,), (given,) = spans[-1].ranges, theirs.ranges
     assert {kept, given} == {*places}
     assert theirs.ranges[given] == (spans[-2].ranges[given][1], 10)
@@ -226,7 +226,7 @@ def begun(owner, table):
     """The first span that reads, of a query whose writer announces this table; the writer plays no other part."""
     asking = owner.next_span(EMPTY_SPAN, None)
     handover.write_report(asking, table)
-    return span_where(owner, asking, lambda span: span.ranges and not span.asks)
+    return span_where(owner, asking, lambda span: span.ranges and not span.question_number)
 
 
 def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(cluster, owner_of, protocol):
@@ -234,7 +234,7 @@ def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(clus
     batch = begun(owner, "/lake/flights")
     assert dict(batch.ranges) == dict.fromkeys(places, (0, 8))
     claimed = dict.fromkeys(places, OffsetAndMetadata(0, '{"sinks":["/lake/flights"]}'))
-    assert cluster.stored(group, places) == claimed
+    assert cluster.committed_offsets(group, places) == claimed
     stray = owner_of(group, topic, startingOffsets="earliest")
     with pytest.raises(AnotherSink, match=rf"group {group}: it belongs to the sink /lake/flights, .* writes to /lake/other"):
         begun(stray, "/lake/other")
@@ -244,9 +244,9 @@ def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(clus
             while not consumer.poll(100):
                 following = owner.next_span(following, None)
         assert {event.what for event in consumer.session.history()} == {"left"}, "it has joined"
-    assert cluster.stored(group, places) == {place: one._replace(offset=8) for place, one in claimed.items()}
+    assert cluster.committed_offsets(group, places) == {place: one._replace(offset=8) for place, one in claimed.items()}
     last = span_where(owner, following, lambda span: len(span.ranges) == 2)
-    assert last.resting() == dict.fromkeys(places, 8)
+    assert last.end_offsets() == dict.fromkeys(places, 8)
 
 
 def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition(cluster, owner_of, protocol):
@@ -255,7 +255,7 @@ def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_
         while len(consumer.assignment) < 2:
             consumer.poll(100)
         question = owner.next_span(EMPTY_SPAN, None)
-        handover.write_report(question, "/lake/flights", holds=True)  # a table of before, which need not wait
+        handover.write_report(question, "/lake/flights", has_records=True)  # a table of before, which need not wait
         following = question
         while not following.ranges:
             following = owner.next_span(following, None)
@@ -266,7 +266,7 @@ def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_
                 consumer.poll(100)
         assert consumer.session.history()[-1].what == "left"
     (gained,) = following.ranges
-    assert cluster.stored(group, places)[gained] == OffsetAndMetadata(0, '{"sinks":["/lake/flights"]}')
+    assert cluster.committed_offsets(group, places)[gained] == OffsetAndMetadata(0, '{"sinks":["/lake/flights"]}')
 
 
 def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds(cluster, owner_of, protocol):
@@ -287,7 +287,7 @@ def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_a
                 consumer.poll(0)
         assert len(consumer.assignment) == 2, "the newcomer has joined"
         consumer.commit(dict.fromkeys(consumer.assignment, 8))
-    assert cluster.stored(group, places) == dict.fromkeys(places, OffsetAndMetadata(8, ""))
+    assert cluster.committed_offsets(group, places) == dict.fromkeys(places, OffsetAndMetadata(8, ""))
 
 
 def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its_own_second_source(cluster, owner_of, protocol):
@@ -314,7 +314,7 @@ def test_a_newcomer_goes_on_when_a_member_that_has_not_said_its_sink_is_gone(clu
         while not consumer.assignment:
             consumer.poll(100)
         assert owner.next_span(question, None) is question
-    batch = span_where(owner, question, lambda span: not span.asks)
+    batch = span_where(owner, question, lambda span: not span.question_number)
     assert (batch.ranges, batch.sinks) == ({place: (0, 8)}, ("/lake/flights",))
 
 
@@ -323,11 +323,11 @@ def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(
     batch = begun(owner, "/lake/flights")
     handover.write_report(batch, "/lake/moved", adopt=True)
     question = owner.next_span(batch, None)
-    assert (question.asks, question.ranges) == (1, dict.fromkeys(places, (8, 8)))
+    assert (question.question_number, question.ranges) == (1, dict.fromkeys(places, (8, 8)))
     handover.write_report(question, "/lake/moved", adopt=True)
-    following = span_where(owner, question, lambda span: not span.asks)
-    assert (following.sinks, following.resting()) == (("/lake/moved",), question.resting())
-    assert cluster.stored(group, places) == dict.fromkeys(places, OffsetAndMetadata(8, '{"sinks":["/lake/moved"]}'))
+    following = span_where(owner, question, lambda span: not span.question_number)
+    assert (following.sinks, following.end_offsets()) == (("/lake/moved",), question.end_offsets())
+    assert cluster.committed_offsets(group, places) == dict.fromkeys(places, OffsetAndMetadata(8, '{"sinks":["/lake/moved"]}'))
 
 
 def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(cluster, owner_of, protocol):
@@ -339,8 +339,8 @@ def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(c
     handover.write_report(batch, "/lake/moved", adopt=True)
     question = owner.next_span(batch, None)
     handover.write_report(question, "/lake/moved", adopt=True)
-    following = span_where(owner, question, lambda span: not span.asks)
-    assert (following.sinks, following.resting()) == (("/lake/moved",), {place: 8})
+    following = span_where(owner, question, lambda span: not span.question_number)
+    assert (following.sinks, following.end_offsets()) == (("/lake/moved",), {place: 8})
 
 
 def cluster_of(owner):

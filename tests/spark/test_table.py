@@ -50,7 +50,10 @@ def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path):
     opened(path)
     mixed = pa.Table.from_batches([rows(0, 5, 8), rows(1, 0, 2), rows(0, 8, 9)]).combine_chunks().to_batches()
     files = written(path, {("t", 0): OffsetWindow(5, 5, 9), ("t", 1): OffsetWindow(0, 0, 2)}, *mixed)
-    assert sorted((file.place, file.rows, file.first, file.last) for file in files) == [(("t", 0), 4, 5, 8), (("t", 1), 2, 0, 1)]
+    assert sorted((file.topic_partition, file.rows, file.first, file.last) for file in files) == [
+        (("t", 0), 4, 5, 8),
+        (("t", 1), 2, 0, 1),
+    ]
 
 
 def test_small_batches_of_one_partition_share_a_row_group(tmp_path):

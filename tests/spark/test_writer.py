@@ -150,7 +150,9 @@ P0 = TopicIdPartition("t", TOPIC_ID, 0)
 
 
 def asking(*ranges):
-    return sorted_span("asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(asks=1)
+    return sorted_span("asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges})._replace(
+        question_number=1
+    )
 
 
 def nothing_read(writer, batch, group="g"):
@@ -175,7 +177,7 @@ def test_a_table_that_has_records_of_the_group_says_so(path):
     nothing_read(Writer(path), question, group="of others")
     assert handover.read_reports(question) == WriterReport((path,))
     nothing_read(Writer(path), question)
-    assert handover.read_reports(question) == WriterReport((path,), holds=True)
+    assert handover.read_reports(question) == WriterReport((path,), has_records=True)
     handover.delete_reports(question)
 
 
@@ -228,15 +230,15 @@ def test_a_file_that_cannot_be_read_counts_as_none(path, tmp_path, monkeypatch):
 def test_an_answer_to_an_earlier_question_is_none_to_a_later_one(path):
     question = asking((0, 5))
     nothing_read(Writer(path), question)
-    assert handover.read_reports(question._replace(asks=2)) == NO_REPORT
+    assert handover.read_reports(question._replace(question_number=2)) == NO_REPORT
     handover.delete_reports(question)
 
 
 def test_offsets_without_a_name_are_looked_for_in_the_table_too(path):
     batch(Writer(path), (1, 0, 5))
-    question = Span("asked", {}, asks=1, nameless=(P0, P0._replace(partition=1)))
+    question = Span("asked", {}, question_number=1, unclaimed=(P0, P0._replace(partition=1)))
     nothing_read(Writer(path), question)
-    assert handover.read_reports(question) == WriterReport((path,), holds=True)
+    assert handover.read_reports(question) == WriterReport((path,), has_records=True)
     handover.delete_reports(question)
 
 
@@ -245,8 +247,8 @@ def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_whe
     batch(writer, (0, 0, 5), (1, 0, 5))
     batch(writer, (0, 7, 9), (1, 5, 9))
     told = sorted_span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
-    assert handover.read_reports(told).back == {P0: 5}
-    assert handover.read_reports(sorted_span("a", {P0: (5, 9)})).back == {}  # it has gone back
+    assert handover.read_reports(told).rewind == {P0: 5}
+    assert handover.read_reports(sorted_span("a", {P0: (5, 9)})).rewind == {}  # it has gone back
     assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
     batch(writer, (0, 7, 9), (1, 5, 9))  # Spark replays it
     batch(writer, (0, 5, 9), (1, 9, 10))

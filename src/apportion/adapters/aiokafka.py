@@ -37,17 +37,17 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
     def __init__(self) -> None:
         super().__init__()
         self._given = Given()
-        self._heard = GroupSubscription({}, ())  # what the members of the present join said, whole
+        self._reset_lost_generation = GroupSubscription({}, ())  # what the members of the present join said, whole
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
         if self._bound().generation == NO_GENERATION:
             # it lost its place: others may have what it had
             self._given, self._generation = Given(), NO_GENERATION
-            self._ours.on_assignment(self._given, NO_GENERATION)
+            self._assignor.on_assignment(self._given, NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = self._given.partitions if self.owns_between_rebalances else ()
-        return encode_subscription(Subscription(wanted, self._ours.user_data(wanted), owned, self._generation))
+        return encode_subscription(Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation))
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
         """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what
@@ -57,13 +57,13 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
             for name, *instance, said in members
         )
-        self._heard = decode_group_subscription(rows)
-        for why in self._heard.unreadable:
+        self._reset_lost_generation = decode_group_subscription(rows)
+        for why in self._reset_lost_generation.unreadable:
             log.warning("a member gets nothing: %s", why)
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
         """What each member gets, by our assignor."""
-        given = self._ours.assign(to_cluster(cluster, self._heard.topics), self._heard.members)
+        given = self._assignor.assign(to_cluster(cluster, self._reset_lost_generation.topics), self._reset_lost_generation.members)
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
@@ -73,7 +73,7 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         before = partitions_of(self._given.partitions)
         parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
         self._given, self._generation = Given(tuple(sorted(parts)), assignment.user_data), self._bound().generation
-        self._ours.on_assignment(self._given, self._generation)
+        self._assignor.on_assignment(self._given, self._generation)
         if self.owns_between_rebalances and before.keys() - partitions_of(self._given.partitions):
             self._bound().request_rejoin()
 

@@ -17,14 +17,14 @@ class SingleConsumerAssignor:
     """Which consumer calls `bind`."""
 
     def __init__(self) -> None:
-        self._ours = self.kind()
+        self._assignor = self.kind()
         self._coordinator: Any = None
         self._generation = NO_GENERATION
 
     @property
     def name(self) -> str:
         """What members vote for."""
-        return self._ours.name
+        return self._assignor.name
 
     def bind(self, coordinator: Any) -> None:
         """The assignor speaks for the consumer that has this coordinator."""

@@ -40,7 +40,7 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         """What the member says when it joins: version 3, with what it owns and since which generation."""
         if self._bound()._generation.generation_id == NO_GENERATION:
             self._generation = NO_GENERATION  # it lost its place: others may have what it had
-            self._ours.on_assignment(Given(), NO_GENERATION)
+            self._assignor.on_assignment(Given(), NO_GENERATION)
         wanted = tuple(sorted(topics))
         owned = [
             ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=[each.partition for each in each_of])
@@ -49,7 +49,7 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=list(wanted),
-            user_data=self._ours.user_data(wanted) or b"",
+            user_data=self._assignor.user_data(wanted) or b"",
             owned_partitions=owned if self._generation != NO_GENERATION else [],
             generation_id=self._generation,
             rack_id=None,
@@ -59,14 +59,14 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         """What each member gets, by our assignor."""
         said = {each.member_id: _to_subscription(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
         topics = (topic for each in said.values() for topic in each.topics)
-        given = self._ours.assign(to_cluster(cluster, topics), said)
+        given = self._assignor.assign(to_cluster(cluster, topics), said)
         return {member: _to_kafka_python(given.get(member, Given())) for member in said}
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """The member has this in that generation."""
         self._generation = generation
         parts = (TopicParts(each.topic, tuple(sorted(each.partitions))) for each in assignment.assigned_partitions)
-        self._ours.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
+        self._assignor.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
 class KafkaPythonSticky(_KafkaPythonAssignor):

@@ -1,4 +1,6 @@
-"""What a Streams group's leader asks of the cluster (`streams/queries.py`), answered."""
+"""Answers to the queries of a Kafka Streams leader (`streams/queries.py`), fetched from the
+cluster.
+"""
 
 from collections.abc import Iterable
 
@@ -14,7 +16,10 @@ BROKERS_DEFAULT = -1
 
 
 def answer_query(cluster: Cluster, group_id: str, ask: QueryCluster) -> MetadataFetched | QueryAnswered:
-    """The answer to an assignor's question. Raises Refused or Disconnected where the cluster cannot tell."""
+    """Return the answer to an assignor's query.
+
+    Raises Refused or Disconnected where the cluster has none.
+    """
     match ask.query:
         case CreateInternalTopics(topics):
             _make(cluster, topics)
@@ -32,7 +37,10 @@ def answer_query(cluster: Cluster, group_id: str, ask: QueryCluster) -> Metadata
 
 
 def _make(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
-    """Those that do not exist are made; that somebody else makes one at the same time is as well."""
+    """Create the topics that do not exist.
+
+    Another instance may create the same ones at the same time.
+    """
     there = cluster.topics((topic.name for topic in topics), fresh=True)
     for topic in topics:
         if there.named(topic.name) is None:

@@ -1,4 +1,8 @@
-"""Whether a sink has claimed the group of a consumer, whose records go nobody knows where: then it must not be in the group."""
+"""Whether a sink has claimed a plain consumer's group: then the consumer must not be in it.
+
+Nobody knows where a plain consumer's records go, so its commits would pass over records that the
+sink never gets (docs/decisions/0041).
+"""
 
 import logging
 from collections.abc import Iterable
@@ -9,7 +13,7 @@ from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import refuse_consumer
-from apportion.member.consumer.machine import View
+from apportion.member.membership import View
 from apportion.topics import TopicIdPartition
 
 log = logging.getLogger("apportion.consumer")
@@ -24,45 +28,53 @@ MEMBERSHIP_LOST = (  # the session will tell what comes of it
 
 
 class SinkClaimChecks:
-    """The looks of one consumer for claims on its group. Each look raises AnotherSink where there is one."""
+    """One consumer's checks for claims on its group. Each raises AnotherSink where there is one."""
 
     def __init__(self, cluster: Cluster, patience_ms: int) -> None:
         """Nothing has been looked at. patience_ms: how long one look may take."""
         self._cluster = cluster
         self._patience_ms = patience_ms
-        self._looked = self._committed = (0, 0)  # the incarnation and epoch of the last look, and of the last look before a commit
+        self._checked_epoch = self._epoch_checked_for_commit = (
+            0,
+            0,
+        )  # the incarnation and epoch of the last look, and of the last look before a commit
 
-    def look_first(self, group_id: str, names: Iterable[str]) -> None:
-        """Look as nobody, before the consumer joins. On a thread of its session."""
+    def check_before_join(self, group_id: str, names: Iterable[str]) -> None:
+        """Check without a member id, before the consumer joins. Runs on a thread of its session."""
         places = [place for topic in self._cluster.topics(tuple(names)) for place in partitions_of(topic)]
-        refuse_consumer(group_id, self._cluster.stored(group_id, places, patience_ms=self._patience_ms))
+        refuse_consumer(group_id, self._cluster.committed_offsets(group_id, places, patience_ms=self._patience_ms))
 
-    def look(
+    def check(
         self, session: Session, incarnation: int, names: Iterable[str], coming: Iterable[TopicIdPartition] = ()
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """Return what the group has stored of `coming`, and of every partition of these topics, its other members' too."""
+        """Check all partitions of these topics and of `coming`; return the committed offsets."""
         topics = self._cluster.topics(tuple(dict.fromkeys((*names, *(place.topic for place in coming)))))
         places = dict.fromkeys((*coming, *(place for topic in topics for place in partitions_of(topic))))
-        stored = session.stored(places, incarnation=incarnation, patience_ms=self._patience_ms)
+        stored = session.committed_offsets(places, incarnation=incarnation, patience_ms=self._patience_ms)
         refuse_consumer(session.settings.group_id, stored)
         return stored
 
-    def look_at_epoch(self, session: Session, view: View, names: Iterable[str]) -> None:
-        """Look once whenever the group has changed: somebody may have come to it with a sink. Without an answer, later again."""
-        if view.epoch <= 0 or (view.incarnation, view.epoch) == self._looked:
+    def check_once_per_epoch(self, session: Session, view: View, names: Iterable[str]) -> None:
+        """Check once for each new epoch, as a member with a sink may have joined.
+
+        Tries again later if unanswered.
+        """
+        if view.epoch <= 0 or (view.incarnation, view.epoch) == self._checked_epoch:
             return
         try:
-            self.look(session, view.incarnation, names)
+            self.check(session, view.incarnation, names)
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable and error.code not in MEMBERSHIP_LOST:
                 raise
             log.warning("cannot look at the group now: %s", error)
         else:
-            self._looked = view.incarnation, view.epoch
+            self._checked_epoch = view.incarnation, view.epoch
 
-    def look_before_commit(self, session: Session, incarnation: int, names: Iterable[str]) -> None:
-        """Look once more before the first commit since the group has changed: whoever has come needs a moment to claim it."""
+    def check_before_commit(self, session: Session, incarnation: int, names: Iterable[str]) -> None:
+        """Check once more before the first commit of an epoch: a new member needs a moment to claim
+        the group.
+        """
         epoch = session.status().epoch
-        if (incarnation, epoch) != self._committed:
-            self.look(session, incarnation, names)
-            self._committed = incarnation, epoch
+        if (incarnation, epoch) != self._epoch_checked_for_commit:
+            self.check(session, incarnation, names)
+            self._epoch_checked_for_commit = incarnation, epoch

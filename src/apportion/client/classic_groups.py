@@ -1,4 +1,6 @@
-"""What a cluster tells of a classic group: the group as its coordinator shows it, and how far it is in its logs. It only asks."""
+"""What a cluster says of a classic group: its description by the coordinator, and its position in
+each log.
+"""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -16,21 +18,29 @@ DEAD = "Dead"
 
 
 class GroupPosition(NamedTuple):
-    """Where a group is in one partition. committed: None: it has not said. end: of what can be read now."""
+    """A group's committed offset of a partition (None if it has none), and the end of what can be
+    read now.
+    """
 
     committed: int | None
     end: int
 
     @property
     def lag(self) -> int | None:
-        """How many offsets lie ahead of the group; None where that depends on where it would begin."""
+        """The number of offsets ahead of the group.
+
+        None where that depends on where it would begin.
+        """
         if self.committed is None:
             return None if self.end else 0
         return max(0, self.end - self.committed)
 
 
 def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | None:
-    """The group as its coordinator shows it; None if there is no classic group of that name."""
+    """Return the group as DescribeGroups shows it.
+
+    None if there is no classic group of that name.
+    """
 
     def read(answer: Any) -> tuple[Code, DescribedGroup]:
         return Code.of(answer.groups[0].error_code), answer.groups[0]
@@ -47,7 +57,7 @@ def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | 
 
 
 def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
-    """The group of that name, of any kind, as its coordinator lists it; None if there is none."""
+    """Return the group of that name, of any type, as ListGroups shows it; None if there is none."""
 
     def read(answer: Any) -> tuple[Code, list[ListedGroup]]:
         return Code.of(answer.error_code), [group for group in answer.groups if group.group_id == group_id]
@@ -57,7 +67,10 @@ def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
 
 
 def group_positions(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, GroupPosition]:
-    """Where the group is in these partitions, those left out that do not exist. Offsets of open transactions do not count."""
+    """Return the group's positions in the partitions that exist.
+
+    Offsets of open transactions do not count.
+    """
     wanted = tuple(partitions)
     topics = cluster.topics(dict.fromkeys(topic for topic, _ in wanted))
     places = {

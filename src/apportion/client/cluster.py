@@ -304,10 +304,10 @@ class Cluster(Routes):
         self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int | None]:
         """The group's offset for each place, None where it has none; Refused if any could not be told."""
-        stored = self.stored(group_id, places, who, patience_ms=patience_ms)
+        stored = self.committed_offsets(group_id, places, who, patience_ms=patience_ms)
         return {place: one.offset for place, one in stored.items()}
 
-    def stored(
+    def committed_offsets(
         self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """The group's offset for each place with what was committed beside it; Refused if any could not be told."""
@@ -317,7 +317,7 @@ class Cluster(Routes):
 
         def read(answer: Any) -> tuple[Code, dict[TopicIdPartition, OffsetAndMetadata]]:
             code, said = parse_fetch_response(answer, wanted)
-            return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.stored
+            return next(iter(said.codes.values()), code) if code is Code.NONE else code, said.committed
 
         request = fetch_request(group_id, wanted, who)
         return self.ask_coordinator("OffsetFetch", request, group_id, read, self.timeout_ms if patience_ms is None else patience_ms)

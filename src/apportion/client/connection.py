@@ -1,7 +1,7 @@
-"""One blocking connection to one broker: versions agreed on, one request and its answer at a time.
+"""One blocking connection to one broker: ApiVersions, then one request and its response at a time.
 
-It knows frames, correlation ids and timeouts, and nothing of topics, groups or retries. Whatever goes wrong on the way is
-`Disconnected`, and the connection is closed: what is half read cannot be used again.
+It knows frames, correlation ids and timeouts, but no topics, groups or retries. Every failure on
+the way is `Disconnected` and closes the connection: a half-read response cannot be skipped.
 """
 
 import socket
@@ -16,11 +16,14 @@ FRAME_LIMIT_BYTES = 1 << 30
 
 
 class Disconnected(ConnectionError):
-    """The broker cannot be reached, has closed the connection, or did not answer in time; the sentence says which broker."""
+    """The broker cannot be reached, closed the connection, or did not answer in time.
+
+    The text names the broker.
+    """
 
 
 class BrokerConnection:
-    """A connection that has agreed with its broker on versions. Not for two threads at once."""
+    """A connection with negotiated API versions. Not thread-safe."""
 
     def __init__(self, host: str, port: int, client_id: str, timeout_ms: int) -> None:
         """The broker has answered; Disconnected if it did not within `timeout_ms`."""
@@ -35,23 +38,29 @@ class BrokerConnection:
         self._versions = self._agree(timeout_ms)
 
     def version_of(self, key: int) -> int:
-        """The newest version of the API that both sides speak; Refused(UNSUPPORTED_VERSION) if there is none."""
+        """Return the newest version of the API that both sides support.
+
+        Raises Refused(UNSUPPORTED_VERSION).
+        """
         version = self._versions.get(key)
         if version is None:
             raise Refused(Code.UNSUPPORTED_VERSION, f"the broker at {self.address} does not speak {APIS[key].name} as we do")
         return version
 
     def call(self, request: Any, *, timeout_ms: int, version: int | None = None) -> Any:
-        """The broker's answer. Disconnected if there is none within `timeout_ms`; the connection is closed then."""
+        """Return the broker's response.
+
+        Raises Disconnected, and closes the connection, after `timeout_ms`.
+        """
         key = type(request).__key__
         return self._exchange(request, self.version_of(key) if version is None else version, timeout_ms)
 
     def close(self) -> None:
-        """The connection is closed."""
+        """Close the connection."""
         self._socket.close()
 
     def _agree(self, timeout_ms: int) -> dict[int, int]:
-        """The newest common version of each API."""
+        """Return the newest common version of each API."""
         hello = ApiVersionsRequest(client_software_name="apportion", client_software_version=__version__)
         answer = self._exchange(hello, 3, timeout_ms)
         if answer.error_code != Code.NONE:

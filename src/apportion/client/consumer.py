@@ -21,8 +21,7 @@ from apportion.client.outage import Outage
 from apportion.client.session import Session
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, MembershipState, assignment
+from apportion.member.membership import Assignment, MembershipState, View, assignment
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
@@ -65,24 +64,24 @@ class Consumer:
         self._reset: str = chosen["auto_offset_reset"]
         self._auto_commit_ms: int | None = chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
         self._max_records: int = chosen["max_poll_records"]
-        self._on: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
+        self._callbacks: dict[str, Callback | None] = {name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")}
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
-        self._names: tuple[str, ...] = ()
-        self._session = Session(self._cluster, group_id, (), before_join=self._look_first, **self._session_settings(chosen))
-        self._missing = MissingTopics(self._cluster, group_id)
+        self._topics: tuple[str, ...] = ()
+        self._session = Session(self._cluster, group_id, (), before_join=self._check_before_join, **self._session_settings(chosen))
+        self._missing_topics = MissingTopics(self._cluster, group_id)
         self._outage = Outage(group_id)
         self._touch_every_s = chosen["max_poll_interval_ms"] / 10_000
         self._patience_ms = min(FOLLOW_MS, max(1, chosen["max_poll_interval_ms"] // 4))
         self._claims = SinkClaimChecks(self._cluster, self._patience_ms)
         self._touched_at = self._committed_at = time.monotonic()
         self._incarnation = 0
-        self._told: Assignment = ()  # what the member was last told that this consumer holds
+        self._adopted: Assignment = ()  # what the member was last told that this consumer holds
         self._positions: dict[TopicIdPartition, int] = {}  # of every owned partition: the offset after the last delivered record
-        self._stored: dict[TopicIdPartition, int] = {}  # what the group is known to have
-        self._shelf: deque[tuple[TopicIdPartition, memoryview]] = deque()  # fetched, not decoded
-        self._ready: deque[ConsumerRecord] = deque()  # decoded, not delivered
-        self._ready_place: TopicIdPartition | None = None
-        self._turn = 0
+        self._committed: dict[TopicIdPartition, int] = {}  # what the group is known to have
+        self._fetched: deque[tuple[TopicIdPartition, memoryview]] = deque()  # fetched, not decoded
+        self._decoded: deque[ConsumerRecord] = deque()  # decoded, not delivered
+        self._decoded_partition: TopicIdPartition | None = None
+        self._fetch_rotation = 0
         self._started = self._closed = False
         names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics
         if names != ():
@@ -104,12 +103,12 @@ class Consumer:
         names = topic_names(topics)
         if self._closed:
             raise RuntimeError("this consumer is closed")
-        self._names = names
+        self._topics = names
         if not self._started:
             self._session.start()
             self._started = True
         self._session.subscribe(names)
-        self._missing.expect(self._to_be_told_of(names))
+        self._missing_topics.expect(self._missing_topics_to_report(names))
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
         """The next records, all delivered; [] if none came in time. Ownership changes and callbacks happen in here.
@@ -131,22 +130,26 @@ class Consumer:
         Raises Disconnected where no coordinator has answered for 30 seconds. Inside `on_lost` the lost partitions have no position
         any more: without `offsets` nothing is stored of them.
         """
-        said = self._uncommitted() if offsets is None else {self._place(*name): offset for name, offset in offsets.items()}
+        said = (
+            self._uncommitted()
+            if offsets is None
+            else {self._to_topic_id_partition(*name): offset for name, offset in offsets.items()}
+        )
         try:
-            self._store(said)
+            self._commit_offsets(said)
         except AnotherSink:
             self._end_refused()
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The group's stored offset of each partition; None where it has none."""
-        places = [self._place(*partition) for partition in partitions]
+        places = [self._to_topic_id_partition(*partition) for partition in partitions]
         stored = self._cluster.committed(self._session.settings.group_id, places)
         return {place.topic_partition: offset for place, offset in stored.items()}
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be delivered; KeyError if this consumer does not own the partition now."""
-        return self._positions[self._place(*partition)]
+        return self._positions[self._to_topic_id_partition(*partition)]
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -167,7 +170,7 @@ class Consumer:
         self._closed = True
         try:
             if self._started and self._session.status().incarnation == self._incarnation and self._positions:
-                self._give_up(tuple(self._positions))
+                self._revoke_partitions(tuple(self._positions))
         finally:
             if self._started:
                 self._session.leave(timeout_ms)
@@ -177,7 +180,7 @@ class Consumer:
         """What the membership is made with."""
         return membership(chosen)
 
-    def _to_be_told_of(self, names: Sequence[str]) -> Sequence[str]:
+    def _missing_topics_to_report(self, names: Sequence[str]) -> Sequence[str]:
         """Those subscribed topics whose absence is worth a log line."""
         return names
 
@@ -191,12 +194,12 @@ class Consumer:
         while True:
             try:
                 self._keep_alive()
-                self._follow()
+                self._apply_assignment()
             except AnotherSink:
                 self._end_refused()
                 raise
             if self._incarnation and self._session.status().epoch > 0:  # else nobody answers yet
-                self._missing.look()
+                self._missing_topics.look()
             delivered = self._deliver(limit)
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
             if delivered or (asked and not left_ms):
@@ -207,23 +210,23 @@ class Consumer:
     def _deliver(self, limit: int) -> list[ConsumerRecord]:
         delivered: list[ConsumerRecord] = []
         while len(delivered) < limit:
-            if not self._ready and not self._unpack():
+            if not self._decoded and not self._unpack():
                 break
-            assert self._ready_place is not None
-            record = self._ready.popleft()
-            self._positions[self._ready_place] = record.offset + 1
+            assert self._decoded_partition is not None
+            record = self._decoded.popleft()
+            self._positions[self._decoded_partition] = record.offset + 1
             delivered.append(record)
         return delivered
 
     def _unpack(self) -> bool:
         """The next fetched batch that still matters is ready; False if there is none."""
-        while self._shelf:
-            place, batch = self._shelf.popleft()
+        while self._fetched:
+            place, batch = self._fetched.popleft()
             position = self._positions[place]
             records = [record for record in decode_batch(batch) if record.offset >= position]
-            self._ready.extend(ConsumerRecord(place.topic, place.partition, *record) for record in records)
+            self._decoded.extend(ConsumerRecord(place.topic, place.partition, *record) for record in records)
             if records:
-                self._ready_place = place
+                self._decoded_partition = place
                 return True
             self._positions[place] = max(position, read_header(batch).last_offset + 1)  # compaction left nothing of it
         return False
@@ -234,116 +237,116 @@ class Consumer:
             self._session.wait_for_news(wait_ms)
             return
         try:
-            for place, fetch in self._cluster.fetch(self._in_turn(), max_wait_ms=wait_ms).items():
-                self._shelve(place, fetch)
-            self._outage.is_over()
+            for place, fetch in self._cluster.fetch(self._fetch_positions(), max_wait_ms=wait_ms).items():
+                self._store_fetched(place, fetch)
+            self._outage.record_success()
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable:
                 raise
-            self._outage.goes_on(error)
+            self._outage.record_failure(error)
             self._session.wait_for_news(wait_ms)
 
-    def _in_turn(self) -> dict[TopicIdPartition, int]:
+    def _fetch_positions(self) -> dict[TopicIdPartition, int]:
         """The positions, each time with another partition first: a broker fills its answer in the order of the question."""
-        self._turn += 1
+        self._fetch_rotation += 1
         order = sorted(self._positions)
-        first = self._turn % len(order)
+        first = self._fetch_rotation % len(order)
         return {place: self._positions[place] for place in order[first:] + order[:first]}
 
-    def _shelve(self, place: TopicIdPartition, fetch: Fetch) -> None:
+    def _store_fetched(self, place: TopicIdPartition, fetch: Fetch) -> None:
         if fetch.code is Code.OFFSET_OUT_OF_RANGE:
             why = f"{place}: offset {self._positions[place]} is out of range; the log begins at {fetch.log_start}"
             log.warning(why)
-            self._positions.update(self._starts([place], why))
+            self._positions.update(self._starting_offsets([place], why))
         elif fetch.batches:
-            self._shelf.extend((place, batch) for batch in fetch.batches)
+            self._fetched.extend((place, batch) for batch in fetch.batches)
         elif fetch.next_offset > self._positions[place]:  # nothing but markers and aborted records
             self._positions[place] = fetch.next_offset
 
     # ownership
 
-    def _look(self) -> View:
+    def _read_membership(self) -> View:
         return self._session.status()
 
-    def _places_of(self, target: Assignment) -> Sequence[TopicIdPartition]:
-        return self._session.places(target)
+    def _resolve_partitions(self, target: Assignment) -> Sequence[TopicIdPartition]:
+        return self._session.resolve_names(target)
 
     def _calls_for_me(self, view: View) -> bool:
-        moved = view.target is not None and not view.target == view.owned == self._told
+        moved = view.target is not None and not view.target == view.owned == self._adopted
         return view.incarnation != self._incarnation or moved or view.state is MembershipState.FATAL
 
-    def _follow(self) -> None:
+    def _apply_assignment(self) -> None:
         """Ownership is as the group wants it, and the group knows."""
         if self._session.refusal is not None:
             raise self._session.refusal
-        view = self._look()
-        if view.state is MembershipState.FATAL:
+        view = self._read_membership()
+        if view.state is MembershipState.FATAL and view.error is not None:
             self._lose()
-            raise Refused(Code[(view.error or "").partition(":")[0]], (view.error or "").partition(": ")[2])
+            raise Refused(view.error.code, view.error.why)
         if not self._calls_for_me(view):
-            self._claims.look_at_epoch(self._session, view, self._names)
+            self._claims.check_once_per_epoch(self._session, view, self._topics)
             return
         if view.incarnation != self._incarnation:
             self._lose()
-            self._incarnation, self._told = view.incarnation, ()
+            self._incarnation, self._adopted = view.incarnation, ()
         if view.target is None:
             return
         try:
-            wanted = dict.fromkeys(self._places_of(view.target))
+            wanted = dict.fromkeys(self._resolve_partitions(view.target))
             going = tuple(place for place in self._positions if place not in wanted)
             coming = tuple(place for place in wanted if place not in self._positions)
             if going:
-                self._give_up(going)
+                self._revoke_partitions(going)
             if coming:
-                self._take_up(coming)
+                self._start_partitions(coming)
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable and error.code not in MEMBERSHIP_LOST:
                 raise
             log.warning("cannot follow the group now: %s", error)
             return
-        self._told = assignment(place.id_partition for place in self._positions)
-        self._session.adopt(view.incarnation, self._told)
+        self._adopted = assignment(place.id_partition for place in self._positions)
+        self._session.adopt(view.incarnation, self._adopted)
 
-    def _take_up(self, coming: tuple[TopicIdPartition, ...]) -> None:
-        stored = self._claims.look(self._session, self._incarnation, (), coming)
+    def _start_partitions(self, coming: tuple[TopicIdPartition, ...]) -> None:
+        stored = self._claims.check(self._session, self._incarnation, (), coming)
         unknown = [place for place in coming if stored[place].offset is None]
         starts = {place: offset for place in coming if (offset := stored[place].offset) is not None}
-        self._stored |= starts
-        self._positions |= starts | self._starts(unknown, "the group has no committed offset for it")
-        self._call("on_assigned", coming)
+        self._committed |= starts
+        self._positions |= starts | self._starting_offsets(unknown, "the group has no committed offset for it")
+        self._run_callback("on_assigned", coming)
 
-    def _look_first(self) -> None:
+    def _check_before_join(self) -> None:
         """The group belongs to no sink, before the member joins it. On a thread of the session."""
-        self._claims.look_first(self._session.settings.group_id, self._names)
+        self._claims.check_before_join(self._session.settings.group_id, self._topics)
 
     def _end_refused(self) -> None:
         """The consumer has left its group, and nothing is committed."""
         self._lose()
         self.close()
 
-    def _give_up(self, going: tuple[TopicIdPartition, ...]) -> None:
+    def _revoke_partitions(self, going: tuple[TopicIdPartition, ...]) -> None:
         if self._auto_commit_ms is not None:
             self._commit_quietly()
-        self._call("on_revoked", going)
-        self._forget(going)
+        self._run_callback("on_revoked", going)
+        self._drop_partitions(going)
 
     def _lose(self) -> None:
         if self._positions:
             lost = tuple(self._positions)
-            self._forget(lost)
-            self._call("on_lost", lost)
+            self._drop_partitions(lost)
+            self._run_callback("on_lost", lost)
 
-    def _forget(self, gone: Iterable[TopicIdPartition]) -> None:
+    def _drop_partitions(self, gone: Iterable[TopicIdPartition]) -> None:
         """Nothing of these partitions is kept, nor delivered any more."""
         without = dict.fromkeys(gone)
-        self._shelf = deque(entry for entry in self._shelf if entry[0] not in without)
-        if self._ready_place in without:
-            self._ready.clear()
+        self._fetched = deque(entry for entry in self._fetched if entry[0] not in without)
+        if self._decoded_partition in without:
+            self._decoded.clear()
         for place in without:
             self._positions.pop(place, None)
-            self._stored.pop(place, None)
+            self._committed.pop(place, None)
 
-    def _starts(self, places: Sequence[TopicIdPartition], why: str) -> dict[TopicIdPartition, int]:
+    def _starting_offsets(self, places: Sequence[TopicIdPartition], why: str) -> dict[TopicIdPartition, int]:
         """Where to start by `auto_offset_reset`."""
         when = RESETS[self._reset]
         if not places:
@@ -352,8 +355,8 @@ class Consumer:
             raise Refused(Code.OFFSET_OUT_OF_RANGE, f"auto_offset_reset is 'error', and of {places[0]}: {why}")
         return self._cluster.list_offsets(places, when, patience_ms=self._patience_ms)
 
-    def _call(self, name: str, places: tuple[TopicIdPartition, ...]) -> None:
-        callback = self._on[name]
+    def _run_callback(self, name: str, places: tuple[TopicIdPartition, ...]) -> None:
+        callback = self._callbacks[name]
         if callback is not None:
             callback(_named(places))
 
@@ -367,25 +370,25 @@ class Consumer:
         if self._auto_commit_ms is not None and moment - self._committed_at >= self._auto_commit_ms / 1000:
             self._commit_quietly(self._patience_ms)
 
-    def _store(self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None) -> None:
+    def _commit_offsets(self, offsets: Mapping[TopicIdPartition, int], patience_ms: int | None = None) -> None:
         if offsets:
-            self._claims.look_before_commit(self._session, self._incarnation, self._names)
+            self._claims.check_before_commit(self._session, self._incarnation, self._topics)
         self._session.commit(offsets, incarnation=self._incarnation, patience_ms=patience_ms)
-        self._stored |= offsets
+        self._committed |= offsets
         self._committed_at = time.monotonic()
 
     def _uncommitted(self) -> dict[TopicIdPartition, int]:
         """The positions that the group does not have yet."""
-        return {place: offset for place, offset in self._positions.items() if self._stored.get(place) != offset}
+        return {place: offset for place, offset in self._positions.items() if self._committed.get(place) != offset}
 
     def _commit_quietly(self, patience_ms: int = QUIET_COMMIT_MS) -> None:
         try:
-            self._store(self._uncommitted(), patience_ms)
+            self._commit_offsets(self._uncommitted(), patience_ms)
         except (Disconnected, Refused) as error:
             self._committed_at = time.monotonic()
             log.warning("automatic commit failed: %s", error)
 
-    def _place(self, topic: str, partition: int) -> TopicIdPartition:
+    def _to_topic_id_partition(self, topic: str, partition: int) -> TopicIdPartition:
         known = self._cluster.topics([topic]).named(topic)
         if known is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")

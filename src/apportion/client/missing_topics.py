@@ -24,7 +24,7 @@ LOOK_EVERY_S = 5.0
 
 
 class MetadataLookup(threading.Thread):
-    """One question to the cluster. topics: those of `names` that exist, once the thread has ended; None if nobody answered."""
+    """One Metadata request on a thread of its own, so that `Consumer.poll` does not wait for it."""
 
     def __init__(self, cluster: Cluster, names: tuple[str, ...]) -> None:
         super().__init__(name="apportion-missing-topics", daemon=True)
@@ -38,42 +38,42 @@ class MetadataLookup(threading.Thread):
 
 
 class MissingTopics:
-    """Those of the subscribed topics that have not been seen yet."""
+    """The subscribed topics that have not been seen yet; checked from `Consumer.poll`."""
 
     def __init__(self, cluster: Cluster, group_id: str) -> None:
         self._cluster, self._group = cluster, group_id
-        self._unseen: tuple[str, ...] = ()
-        self._told: tuple[str, ...] = ()
-        self._look: MetadataLookup | None = None
-        self._look_at_s = 0.0
+        self._unresolved: tuple[str, ...] = ()
+        self._warned: tuple[str, ...] = ()
+        self._lookup: MetadataLookup | None = None
+        self._next_lookup_s = 0.0
 
     def expect(self, names: Iterable[str]) -> None:
-        """These are subscribed to now."""
-        self._unseen, self._told, self._look, self._look_at_s = tuple(names), (), None, 0.0
+        """Begin with these subscribed topics."""
+        self._unresolved, self._warned, self._lookup, self._next_lookup_s = tuple(names), (), None, 0.0
 
     def look(self) -> None:
-        """Log what is missing and what has come, as far as is known: this waits for nobody.
+        """Log the topics that are missing or have come, as far as is known; never blocks.
 
-        Ask the cluster every few seconds, and no more once every topic was seen.
+        Asks the cluster every few seconds until every topic has been seen.
         """
-        if self._look is not None and not self._look.is_alive():
-            topics, self._look = self._look.topics, None
-            self._look_at_s = time.monotonic() + LOOK_EVERY_S
+        if self._lookup is not None and not self._lookup.is_alive():
+            topics, self._lookup = self._lookup.topics, None
+            self._next_lookup_s = time.monotonic() + LOOK_EVERY_S
             if topics is not None:
-                self._tell(tuple(name for name in self._unseen if topics.named(name) is None))
-        if self._unseen and self._look is None and time.monotonic() >= self._look_at_s:
-            self._look = MetadataLookup(self._cluster, self._unseen)
-            self._look.start()
+                self._log_changes(tuple(name for name in self._unresolved if topics.named(name) is None))
+        if self._unresolved and self._lookup is None and time.monotonic() >= self._next_lookup_s:
+            self._lookup = MetadataLookup(self._cluster, self._unresolved)
+            self._lookup.start()
 
-    def _tell(self, missing: tuple[str, ...]) -> None:
+    def _log_changes(self, missing: tuple[str, ...]) -> None:
         for name in missing:
-            if name not in self._told:
+            if name not in self._warned:
                 log.warning(
                     "group %s: topic %s does not exist yet; it is read once it does: is its name right?",
                     readable(self._group),
                     name,
                 )
-        for name in self._told:
+        for name in self._warned:
             if name not in missing:
                 log.warning("group %s: topic %s exists now", readable(self._group), name)
-        self._unseen = self._told = missing
+        self._unresolved = self._warned = missing

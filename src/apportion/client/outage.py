@@ -1,4 +1,4 @@
-"""What a consumer's log says while nothing can be fetched: a line when that begins, one a minute while it lasts, one at its end."""
+"""What a consumer logs while fetches fail: a line at the beginning, one a minute, one at the end."""
 
 import logging
 import time
@@ -11,24 +11,24 @@ SAY_AGAIN_S = 60.0
 
 
 class Outage:
-    """Whether the consumer of a group can fetch, as its log was told."""
+    """Whether a consumer's fetches fail, as far as its log says."""
 
     def __init__(self, group_id: str) -> None:
         """Begin without an outage."""
         self._group = readable(group_id)
         self._began_s: float | None = None
-        self._say_again_s = 0.0
+        self._log_again_s = 0.0
 
-    def goes_on(self, error: Exception) -> None:
-        """Log that a fetch has failed, unless that was said less than a minute ago."""
+    def record_failure(self, error: Exception) -> None:
+        """Log that a fetch has failed, unless that was logged less than a minute ago."""
         now_s = time.monotonic()
         if self._began_s is None:
-            self._began_s, self._say_again_s = now_s, now_s
-        if now_s >= self._say_again_s:
-            self._say_again_s = now_s + SAY_AGAIN_S
+            self._began_s, self._log_again_s = now_s, now_s
+        if now_s >= self._log_again_s:
+            self._log_again_s = now_s + SAY_AGAIN_S
             log.warning("group %s: cannot fetch now, and tries again until it can: %s", self._group, error)
 
-    def is_over(self) -> None:
+    def record_success(self) -> None:
         """Log that fetches are answered again, if they were not."""
         if self._began_s is not None:
             log.warning("group %s: fetches again after %.0f s", self._group, time.monotonic() - self._began_s)

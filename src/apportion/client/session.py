@@ -1,22 +1,22 @@
-"""A member that lives on a thread: heartbeats go on while its owner works, and nothing is acknowledged before the owner says so.
+"""A group member that runs on its own threads: heartbeats go on while its owner works.
 
-The owner reads `status()`, an immutable snapshot, whenever it likes. When `status().target` differs from `status().owned` it
-stops using what it must, starts what it may, and calls `adopt`; only then does the coordinator hear of it. `commit` and
-`committed` speak as the member, so the coordinator refuses an owner that has been replaced. One owner, any number of readers.
+The owner reads `status()`, an immutable snapshot, at any time. When `status().target` differs from
+`status().owned`, it stops using what it must, starts what it may, and calls `adopt`; only then is
+the change acknowledged to the coordinator. `commit` and `committed` carry the member's id and
+epoch, so the coordinator refuses an owner that has been replaced. One owner, any number of readers.
 """
 
 import logging
 import threading
 import time
-from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
-from uuid import uuid4
+from typing import Any, TypeVar
 
 from apportion.client.answers import answer_query
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.members import GroupMember, MemberSettings, MembershipEvent, make_member
 from apportion.client.routing import RetryTimer
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
@@ -24,9 +24,6 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.classic.machine import ClassicMember
-from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import ConsumerMember, Settings, View
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -50,6 +47,7 @@ from apportion.member.membership import (
     Subscribe,
     TaskOffsetSums,
     Unanswered,
+    View,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.streams.assignor import TaskShare
@@ -61,23 +59,6 @@ V = TypeVar("V")
 log = logging.getLogger("apportion.session")
 SAID_AGAIN_S = 30.0
 AT_ONCE = 3  # a classic member may wait for its group, look up topics and say goodbye at the same time
-
-
-class MembershipEvent(NamedTuple):
-    """One thing that happened to the membership. what: "offered", "adopted", "lost", "failed" or "left"."""
-
-    at_ms: int  # wall clock
-    what: str
-    incarnation: int
-    epoch: int
-    revoked: Assignment
-    added: Assignment
-    why: str = ""
-
-
-def new_member_id() -> str:
-    """A member id that nobody else has."""
-    return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
 
 
 class Session:
@@ -102,9 +83,9 @@ class Session:
         "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
-        self.settings: Settings | ClassicSettings
-        self._member: ConsumerMember | ClassicMember | StreamsMember
-        self.settings, self._member = _member(protocol, group_id, settings)
+        self.settings: MemberSettings
+        self._member: GroupMember
+        self.settings, self._member = make_member(protocol, group_id, settings)
         self._topics = tuple(topics)
         self._status = self._member.view()
         self._tasks = TaskShare()
@@ -114,7 +95,7 @@ class Session:
         self._left: Left | None = None
         self.refusal: AnotherSink | None = None  # what `before_join` has raised
         self._before_join = before_join
-        self._said, self._say_again_s = "", 0.0
+        self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
             self._member, self._act, self._publish, self._crashed, errands=1 if protocol == "consumer" else AT_ONCE
         )
@@ -122,19 +103,24 @@ class Session:
     # the owner's side
 
     def start(self) -> None:
-        """The member joins, and its threads keep it in the group until `leave` or the end of the process."""
+        """Join the group; the session's threads keep the member in it until `leave` or the end of
+        the process.
+        """
         self._driver.start(f"apportion-{self.settings.group_id}")
         self._driver.post(Subscribe(self._topics))
 
     def status(self) -> View:
-        """The member as it was after its last step. Raises RuntimeError if its thread has died of a defect."""
+        """Return the member's state after its last step.
+
+        Raises RuntimeError if its thread died of a defect.
+        """
         with self._changed:
             if self._crash is not None:
                 raise RuntimeError(f"the session of group {self.settings.group_id!r} died: {self._crash!r}") from self._crash
             return self._status
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
-        """The first status for which `ready` holds, or the last one if that takes longer than `timeout_ms`."""
+        """Return the first status for which `ready` holds, or the present one after `timeout_ms`."""
         deadline = time.monotonic() + timeout_ms / 1000
         with self._changed:
             while self._crash is None and not ready(self._status) and (left := deadline - time.monotonic()) > 0:
@@ -142,44 +128,55 @@ class Session:
         return self.status()
 
     def wait_for_news(self, timeout_ms: int) -> View:
-        """The first status that is not the present one, or that one again if nothing happens for `timeout_ms`."""
+        """Return the first status that differs from the present one, or that one again after
+        `timeout_ms`.
+        """
         seen = self.status()
         return self.wait(lambda view: view != seen, timeout_ms)
 
-    def places(self, held: Assignment) -> tuple[TopicIdPartition, ...]:
-        """The partitions by name, in order of place. One whose topic the cluster does not know (any more) is left out.
+    def resolve_names(self, held: Assignment) -> tuple[TopicIdPartition, ...]:
+        """Return the partitions with their topics' names, in order, without topics that the cluster
+        does not know.
 
-        Asks the cluster only for ids that it has not seen. Raises Refused or Disconnected when it cannot.
+        Asks the cluster only for ids that it has not seen. Raises Refused or Disconnected when it
+        cannot.
         """
         topics = self.cluster.topics_by_id(partition.topic_id for partition in held)
         named = ((topics.with_id(partition.topic_id), partition.partition) for partition in held)
         return tuple(sorted(TopicIdPartition(topic.name, topic.id, number) for topic, number in named if topic is not None))
 
     def adopt(self, incarnation: int, held: Iterable[IdPartition | TopicIdPartition]) -> None:
-        """The owner uses exactly `held` from now on, and the coordinator will hear it at once.
+        """Use exactly `held` from now on, and acknowledge it to the coordinator at once.
 
-        incarnation: `status().incarnation` of the snapshot that `held` was taken from. Nothing happens if the
-        member has lost that incarnation since, or if `held` has what the coordinator has taken back since: the next status tells.
+        incarnation: that of the status which `held` was taken from. Nothing happens if the member
+        has lost its membership since, or if `held` contains what the coordinator revoked since: the
+        next status shows it.
         """
         mine = tuple(sorted({IdPartition(place.topic_id, place.partition) for place in held}))
         self._post_and_wait(Adopted(incarnation, mine), lambda view: view.incarnation != incarnation or view.owned == mine)
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """The member wants these topics from its next heartbeat on."""
+        """Subscribe to these topics from the next heartbeat on."""
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
 
-    def glance(self) -> tuple[View, TaskShare]:
-        """The status and the tasks of a member of a Streams group, both as of the same step. Raises as `status`."""
+    def snapshot(self) -> tuple[View, TaskShare]:
+        """Return the status and the tasks of a Kafka Streams member after the same step.
+
+        Raises as `status` does.
+        """
         with self._changed:
             return self.status(), self._tasks
 
     def report(self, progress: TaskOffsetSums | ShutDownApplication) -> None:
-        """The member of a Streams group tells the group so in its next JoinGroup; a ShutDown makes one."""
+        """Send this to the Kafka Streams group with the next JoinGroup.
+
+        ShutDownApplication starts a rebalance.
+        """
         self._driver.post(progress)
 
     def touch(self) -> None:
-        """The owner is alive. Needed only with `poll_limit_ms`."""
+        """Tell the member that its owner is alive. Needed only with `poll_limit_ms`."""
         self._driver.post(Polled())
 
     def commit(
@@ -190,11 +187,12 @@ class Session:
         metadata: str = "",
         patience_ms: int | None = None,
     ) -> None:
-        """The group has stored the offsets, said by this member at its present epoch.
+        """Commit offsets as this member, at its present epoch.
 
-        incarnation: the one in which the owner held these partitions; a later one may not commit for it.
-        None: the present one.
-        Raises Refused when the member is not, or no longer, the one who may: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        incarnation: the one in which the owner held these partitions; a later one may not commit
+        for it.
+        None: the present one. Raises Refused (UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH) if the member
+        is not, or no longer, the one that may commit.
         """
         if offsets:
             self._as_member(
@@ -206,27 +204,35 @@ class Session:
     def committed(
         self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int | None]:
-        """The group's offset for each place, None where it has none, asked as this member at its present epoch."""
-        return {place: one.offset for place, one in self.stored(places, incarnation=incarnation, patience_ms=patience_ms).items()}
+        """Return the committed offset of each partition, None where there is none, fetched as this
+        member.
+        """
+        return {
+            place: one.offset
+            for place, one in self.committed_offsets(places, incarnation=incarnation, patience_ms=patience_ms).items()
+        }
 
-    def stored(
+    def committed_offsets(
         self, places: Iterable[TopicIdPartition], *, incarnation: int | None = None, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """What the group has stored for each place, with the metadata, asked as this member at its present epoch."""
+        """Return the committed offset of each partition with its metadata, fetched as this member."""
         wanted = tuple(places)
         return self._as_member(
-            lambda who, left: self.cluster.stored(self._group, wanted, who, patience_ms=left), patience_ms, incarnation
+            lambda who, left: self.cluster.committed_offsets(self._group, wanted, who, patience_ms=left), patience_ms, incarnation
         )
 
     def history(self) -> tuple[MembershipEvent, ...]:
-        """What happened to the membership, oldest first; the last `history_limit` events."""
+        """Return the last `history_limit` events of the membership, oldest first."""
         with self._changed:
             return tuple(self._history)
 
     def leave(self, timeout_ms: int = 3_000, *, for_good: bool = False) -> bool:
-        """The member is out of the group and its threads do nothing more; True if the coordinator confirmed it in time.
+        """Leave the group and stop the threads.
 
-        A static member (with an instance id) leaves its place open, to be taken again by it, unless it leaves for good.
+        Return whether the coordinator confirmed it in time.
+
+        A static member (with an instance id) keeps its place for its return, unless it leaves for
+        good.
         """
         self._driver.post(Leave(for_good))
         deadline = time.monotonic() + timeout_ms / 1000
@@ -241,7 +247,9 @@ class Session:
         return self.settings.group_id
 
     def _as_member(self, ask: Callable[[Membership, int], V], patience_ms: int | None, incarnation: int | None) -> V:
-        """What `ask` returns as the member; asked again in the same incarnation if the epoch moved on meanwhile."""
+        """Call `ask` as the member, and again in the same incarnation if the epoch has moved on
+        meanwhile.
+        """
         patience = RetryTimer(self.cluster.timeout_ms if patience_ms is None else patience_ms)
         incarnation = self.status().incarnation if incarnation is None else incarnation
         while True:
@@ -253,10 +261,10 @@ class Session:
             except Refused as refused:
                 if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN:
                     raise
-                if not self._epoch_moves(view.epoch, min(patience.left_ms(), 1_000)):
+                if not self._wait_for_new_epoch(view.epoch, min(patience.left_ms(), 1_000)):
                     patience.pause(refused)
 
-    def _epoch_moves(self, epoch: int, timeout_ms: int) -> bool:
+    def _wait_for_new_epoch(self, epoch: int, timeout_ms: int) -> bool:
         return self.wait(lambda view: view.epoch != epoch, timeout_ms).epoch != epoch
 
     def _post_and_wait(self, event: Event, done: Callable[[View], bool]) -> None:
@@ -268,13 +276,13 @@ class Session:
     def _act(self, action: Action) -> BlockingCall[Event] | None:
         match action:
             case FindCoordinator():
-                return lambda: self._find(action)
+                return lambda: self._find_coordinator(action)
             case SendToCoordinator():
                 return lambda: self._send(action)
             case FetchMetadata():
-                return lambda: self._look_up(action)
+                return lambda: self._fetch_metadata(action)
             case QueryCluster():
-                return lambda: self._ask(action)
+                return lambda: self._answer_query(action)
             case Offer(incarnation, _, revoke, add):
                 self._record("offered", incarnation, revoke, add)
             case Lost(incarnation, lost):
@@ -287,16 +295,18 @@ class Session:
                 with self._changed:
                     self._left = action
             case Note(level, text):
-                self._say(level, text)
+                self._log(level, text)
         return None
 
-    def _say(self, level: str, text: str) -> None:
-        """It is in the log; what was said last is said again only after `SAID_AGAIN_S`, so that an outage does not fill the log."""
-        if text != self._said or time.monotonic() >= self._say_again_s:
-            self._said, self._say_again_s = text, time.monotonic() + SAID_AGAIN_S
+    def _log(self, level: str, text: str) -> None:
+        """Log a line; the same line again only after a while, so that an outage does not fill the
+        log.
+        """
+        if text != self._last_logged or time.monotonic() >= self._log_again_s:
+            self._last_logged, self._log_again_s = text, time.monotonic() + SAID_AGAIN_S
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
-    def _find(self, action: FindCoordinator) -> Event:
+    def _find_coordinator(self, action: FindCoordinator) -> Event:
         self.cluster.forget_coordinator(action.group_id)
         try:
             self.cluster.find_coordinator(action.group_id, timeout_ms=self.settings.request_timeout_ms)
@@ -304,9 +314,11 @@ class Session:
             return Unanswered(action.request_id, refused.why, refused.code)
         except Disconnected as error:
             return Unanswered(action.request_id, str(error))
-        return CoordinatorFound(action.request_id) if self._before_join is None else self._looked(self._before_join, action)
+        return (
+            CoordinatorFound(action.request_id) if self._before_join is None else self._run_before_join(self._before_join, action)
+        )
 
-    def _looked(self, look: Callable[[], None], action: FindCoordinator) -> Event:
+    def _run_before_join(self, look: Callable[[], None], action: FindCoordinator) -> Event:
         try:
             look()
         except AnotherSink as refusal:
@@ -330,13 +342,13 @@ class Session:
         except Refused as refused:
             return Unanswered(action.request_id, refused.why, refused.code)
 
-    def _look_up(self, action: FetchMetadata) -> Event:
+    def _fetch_metadata(self, action: FetchMetadata) -> Event:
         try:
             return MetadataFetched(action.request_id, self.cluster.look_up(action.names))
         except (Disconnected, Refused) as error:
             return Unanswered(action.request_id, str(error))
 
-    def _ask(self, action: QueryCluster) -> Event:
+    def _answer_query(self, action: QueryCluster) -> Event:
         try:
             return answer_query(self.cluster, self._group, action)
         except Refused as refused:
@@ -370,20 +382,3 @@ class Session:
         with self._changed:
             self._crash = error
             self._changed.notify_all()
-
-
-def _member(
-    protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
-    if protocol == "classic":
-        classic = ClassicSettings(group_id=group_id, **settings)
-        return classic, ClassicMember(classic)
-    if protocol == "streams":
-        member = StreamsMember(settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams")))
-        return member.settings, member
-    chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
-    return chosen, ConsumerMember(chosen)
-
-
-def _without(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key != name}

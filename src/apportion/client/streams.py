@@ -1,8 +1,8 @@
-"""`apportion.StreamsConsumer`: a Python process in a Kafka Streams group, whose tasks are handed to its owner.
+"""`apportion.StreamsConsumer`: a Python process in a Kafka Streams group.
 
-Instances of Kafka Streams and Python processes share one application: whoever leads, each task is run by one of them. What a task
-does is the owner's: it reads the records of its tasks, writes what the topology says they write (repartition topics among it), and
-keeps its state. Processing is not done here.
+Instances of Kafka Streams and Python processes run one application together: whoever leads, each
+task is assigned to one of them. Processing is the owner's: it reads its tasks' records, writes what
+the topology says they write (repartition topics too), and keeps their state.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +13,7 @@ from uuid import uuid4
 from apportion.client.consumer import Consumer, ConsumerRecord
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums
+from apportion.member.membership import Assignment, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.streams.assignor.client_states import AssignmentConfigs
 from apportion.streams.metadata.model import RUNNING, TaskId
@@ -25,7 +24,7 @@ from apportion.topics import TopicIdPartition, TopicPartition
 
 
 class TaskRecord(NamedTuple):
-    """A record, and the task that it is for."""
+    """A record, and the task that it belongs to."""
 
     task: TaskId
     record: ConsumerRecord
@@ -54,13 +53,15 @@ class StreamsConsumer(Consumer):
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
         streams, others = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
-        self._given = self._share = self._handed = TaskShare()  # as of the last look; as far as taken up; as the owner heard last
-        self._seen: tuple[TaskShare, Assignment] = (self._given, ())
-        self._task_of: dict[TopicPartition, TaskId] = {}
+        self._assigned_tasks = self._active_tasks = self._reported_tasks = (
+            TaskShare()
+        )  # as of the last look; as far as taken up; as the owner heard last
+        self._last_handled: tuple[TaskShare, Assignment] = (self._assigned_tasks, ())
+        self._task_by_partition: dict[TopicPartition, TaskId] = {}
         self._running: tuple[TaskId, ...] = ()  # those that the owner has heard of, and so has restored
-        self._gone: list[TaskId] = []  # since the owner heard last
-        self._stirred = False  # there is something that the owner has not heard
-        self._reported: dict[TaskId, int] = {}
+        self._revoked_tasks: list[TaskId] = []  # since the owner heard last
+        self._has_unreported_change = False  # there is something that the owner has not heard
+        self._reported_sums: dict[TaskId, int] = {}
         self._streams = StreamsSettings(
             topology=self.topology,
             process_id=uuid4().bytes if streams["process_id"] is None else streams["process_id"],
@@ -82,13 +83,16 @@ class StreamsConsumer(Consumer):
 
     @property
     def tasks(self) -> TaskShare:
-        """The tasks that this process runs as of the last poll: those whose partitions it has all taken up."""
-        return self._share
+        """The tasks that this process runs as of the last poll: those of which it has adopted every
+        partition.
+        """
+        return self._active_tasks
 
     def poll_tasks(self, timeout_ms: int = 1_000) -> list[TaskRecord]:
-        """The next records with the tasks that they are for; as `poll`."""
+        """Return the next records with their tasks, as `poll` does."""
         return [
-            TaskRecord(self._task_of[TopicPartition(record.topic, record.partition)], record) for record in self.poll(timeout_ms)
+            TaskRecord(self._task_by_partition[TopicPartition(record.topic, record.partition)], record)
+            for record in self.poll(timeout_ms)
         ]
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -99,10 +103,13 @@ class StreamsConsumer(Consumer):
         super().subscribe(names)
 
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
-        """The group hears in its next rebalance what this process has of tasks that it does not run.
+        """Report the state that this process has of tasks which it does not run.
 
-        offset_sums: for each, up to where its state goes, summed over its changelogs. Who has most of it is its best heir.
-        ValueError for a task that the topology does not have, and for what is no sum of offsets.
+        The next rebalance carries it.
+
+        offset_sums: for each task the sum of its changelogs' offsets up to which the state goes.
+        The process with most of it is the best to take the task over. Raises ValueError for a task
+        that the topology does not have, and for a value that is no sum of offsets.
         """
         if not isinstance(offset_sums, Mapping):
             raise ValueError(f"offset_sums must map tasks to sums of offsets, not be {offset_sums!r}")
@@ -111,11 +118,14 @@ class StreamsConsumer(Consumer):
                 raise ValueError(f"{task!r} is no task of this topology")
             if type(offset_sum) is not int or not 0 <= offset_sum < 2**63:
                 raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
-        self._reported = dict(offset_sums)
-        self._tell()
+        self._reported_sums = dict(offset_sums)
+        self._send_offset_sums()
 
     def shut_down_application(self) -> None:
-        """Every instance of the application ends (KIP-671), this one with Refused from a later poll."""
+        """Ask every instance of the application to shut down (KIP-671).
+
+        Here a later poll raises Refused.
+        """
         self._session.report(ShutDownApplication())
 
     def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +133,7 @@ class StreamsConsumer(Consumer):
         del settings["assignors"]
         return settings | {"protocol": "streams", "streams": self._streams}
 
-    def _to_be_told_of(self, names: Sequence[str]) -> Sequence[str]:
+    def _missing_topics_to_report(self, names: Sequence[str]) -> Sequence[str]:
         """None: without a source topic the group's leader ends the application, and says so."""
         return ()
 
@@ -132,70 +142,78 @@ class StreamsConsumer(Consumer):
             return False
         return task.subtopology in self.topology.subtopologies and 0 <= task.partition < 2**31
 
-    def _look(self) -> View:
-        view, self._given = self._session.glance()
+    def _read_membership(self) -> View:
+        view, self._assigned_tasks = self._session.snapshot()
         return view
 
-    def _places_of(self, target: Assignment) -> Sequence[TopicIdPartition]:
-        return whole_tasks(super()._places_of(target), self._given)
+    def _resolve_partitions(self, target: Assignment) -> Sequence[TopicIdPartition]:
+        return whole_tasks(super()._resolve_partitions(target), self._assigned_tasks)
 
-    def _follow(self) -> None:
+    def _apply_assignment(self) -> None:
         try:
-            super()._follow()
+            super()._apply_assignment()
         except Refused:
-            self._hand_over()
+            self._report_tasks()
             raise
-        self._hand_over()
+        self._report_tasks()
 
-    def _forget(self, gone: Iterable[TopicIdPartition]) -> None:
+    def _drop_partitions(self, gone: Iterable[TopicIdPartition]) -> None:
         """The group does not hear any more that this process runs what it has let go of; before it may give that to others."""
-        super()._forget(gone)
+        super()._drop_partitions(gone)
         lost = {place.topic_partition: None for place in gone}
-        kept = {task: places for task, places in self._share.active.items() if not any(place in lost for place in places)}
-        self._gone += [task for task in self._share.active if task not in kept]
-        self._share = replace(self._share, active=kept)
+        kept = {task: places for task, places in self._active_tasks.active.items() if not any(place in lost for place in places)}
+        self._revoked_tasks += [task for task in self._active_tasks.active if task not in kept]
+        self._active_tasks = replace(self._active_tasks, active=kept)
         self._running = tuple(task for task in self._running if task in kept)
-        self._stirred = True
-        self._tell()
+        self._has_unreported_change = True
+        self._send_offset_sums()
 
-    def _hand_over(self) -> None:
-        """The owner has heard which tasks are its own; after that, the group may hear that it runs them.
+    def _report_tasks(self) -> None:
+        """Call `on_tasks` with the owner's tasks; only then may the group hear that it runs them.
 
-        A task that went and has come back is told as gone first: somebody else may have run it meanwhile.
+        A task that was revoked and came back is reported as revoked first: another instance may
+        have run it meanwhile.
         """
-        if not self._stirred and self._given is self._seen[0] and self._told is self._seen[1]:
+        if (
+            not self._has_unreported_change
+            and self._assigned_tasks is self._last_handled[0]
+            and self._adopted is self._last_handled[1]
+        ):
             return
-        self._seen, self._stirred = (self._given, self._told), True
-        self._share = share = self._taken_up()
-        back = [task for task in self._gone if task in share.active and task in self._handed.active]
+        self._last_handled, self._has_unreported_change = (self._assigned_tasks, self._adopted), True
+        self._active_tasks = share = self._complete_tasks()
+        back = [task for task in self._revoked_tasks if task in share.active and task in self._reported_tasks.active]
         if back:
             without = {task: places for task, places in share.active.items() if task not in back}
-            self._tell_owner(replace(share, active=without))
-        self._tell_owner(share)
-        self._gone, self._running, self._stirred = [], tuple(share.active), False
-        self._tell()
+            self._call_on_tasks(replace(share, active=without))
+        self._call_on_tasks(share)
+        self._revoked_tasks, self._running, self._has_unreported_change = [], tuple(share.active), False
+        self._send_offset_sums()
 
-    def _taken_up(self) -> TaskShare:
-        """What was given and is wholly taken up, and what is not let go of yet."""
-        owned, given = dict.fromkeys(self.assignment), self._given
+    def _complete_tasks(self) -> TaskShare:
+        """Return the assigned tasks of which every partition is adopted, and those not revoked yet."""
+        owned, given = dict.fromkeys(self.assignment), self._assigned_tasks
         whole = {task: places for task, places in given.active.items() if all(place in owned for place in places)}
-        kept = {task: places for task, places in self._share.active.items() if all(place in owned for place in places)}
+        kept = {task: places for task, places in self._active_tasks.active.items() if all(place in owned for place in places)}
         active = kept | whole
-        self._task_of = {place: task for task, places in active.items() for place in places}
+        self._task_by_partition = {place: task for task, places in active.items() for place in places}
         return replace(given, active=active)
 
-    def _tell_owner(self, share: TaskShare) -> None:
-        before = self._handed
+    def _call_on_tasks(self, share: TaskShare) -> None:
+        before = self._reported_tasks
         if self._on_tasks is not None and (before.active, before.standby) != (share.active, share.standby):
             self._on_tasks(share)
-        self._handed = share
+        self._reported_tasks = share
 
-    def _tell(self) -> None:
-        self._session.report(TaskOffsetSums(self._reported | dict.fromkeys(self._running, RUNNING), self._incarnation))
+    def _send_offset_sums(self) -> None:
+        self._session.report(TaskOffsetSums(self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation))
 
 
 def whole_tasks(places: Iterable[TopicIdPartition], given: TaskShare) -> tuple[TopicIdPartition, ...]:
-    """Those places whose task has all its partitions among them: a task that reads of a topic not seen yet waits for it."""
+    """Return the partitions of tasks that are complete among `places`.
+
+    A task that also reads a topic which has not been seen yet has to wait for it.
+    """
     seen = {place.topic_partition: place for place in places}
     whole = (task for task in given.active.values() if all(name in seen for name in task))
     return tuple(seen[name] for task in whole for name in task)

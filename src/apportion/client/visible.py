@@ -1,7 +1,8 @@
-"""What a reader may see of fetched bytes: whole batches of data, without markers and aborted transactions.
+"""Which fetched batches a reader may see under read_committed: no control batches, no aborted
+transactions.
 
-Only headers are looked at; records stay bytes. The rule is Kafka's for read-committed: an aborted transaction of a producer
-covers its transactional batches from the transaction's first offset to the producer's next marker.
+Only headers are read; records stay bytes. An aborted transaction covers its producer's
+transactional batches from the transaction's first offset up to the producer's next control batch.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from apportion.wire.messages.fetch import AbortedTransaction
 
 
 class Visible(NamedTuple):
-    """The batches that may be seen, in order, and the offset that follows everything looked at."""
+    """The batches that may be seen, in order, and the offset after everything that was looked at."""
 
     batches: tuple[memoryview, ...]
     next_offset: int
@@ -21,9 +22,10 @@ class Visible(NamedTuple):
 def visible(
     records: bytes | memoryview, aborted: Iterable[AbortedTransaction], position: int, before: int | None = None
 ) -> Visible:
-    """The batches of `records` that hold data at or after `position` and start below `before`.
+    """Return the batches with data at or after `position` that start below `before`.
 
-    The first may start below `position` and the last reach beyond `before`: the caller drops those records.
+    The first may start below `position` and the last may reach beyond `before`: the caller drops
+    those records.
     """
     pending = sorted(((said.first_offset, said.producer_id) for said in aborted), reverse=True)
     aborting: dict[int, bool] = {}

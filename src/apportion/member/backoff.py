@@ -1,10 +1,13 @@
-"""How long somebody waits before it asks again, and how often: longer after each failure in a row, and not for ever."""
+"""Exponential backoff of one member's requests."""
 
 from apportion.machine import Instant
 
 
 class Backoff:
-    """not_before_ms: when the next request may go out (monotonic)."""
+    """The delay before the next request, doubled with each failure in a row up to a limit.
+
+    not_before_ms: when the next request may be sent (monotonic).
+    """
 
     def __init__(self, first_ms: int, longest_ms: int, limit_ms: int) -> None:
         """Nothing has failed. limit_ms: how long `may_wait` is true where only time can help."""
@@ -14,22 +17,24 @@ class Backoff:
         self._waiting_since_ms: int | None = None
 
     def reset_delay(self, now: Instant) -> None:
-        """The next request may go out at once; how often it failed before is not forgotten."""
+        """Let the next request go at once; failures in a row still count."""
         self.not_before_ms = now.mono_ms
 
     def record_success(self) -> None:
-        """It went well: nothing is remembered."""
+        """Forget all failures."""
         self._failures, self._waiting_since_ms = 0, None
 
     def record_failure(self, now: Instant, free: int = 0) -> None:
-        """The next request waits; the first `free` failures in a row cost nothing."""
+        """Delay the next request; the first `free` failures in a row cost nothing."""
         step = self._failures - free
         self._failures += 1
         wait_ms = 0 if step < 0 else min(self._first_ms << min(step, 20), self._longest_ms)
         self.not_before_ms = now.mono_ms + wait_ms
 
     def may_keep_waiting(self, now: Instant) -> bool:
-        """Whether time may still help: it is not asked for longer than the limit, counted from the first such question."""
+        """Return whether to retry an error that only time can mend: for the limit since the first
+        such error.
+        """
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now.mono_ms
         return now.mono_ms - self._waiting_since_ms < self._limit_ms

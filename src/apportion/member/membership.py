@@ -1,6 +1,8 @@
-"""The words of a membership: what is held, what happens to a member, and what it wants done.
+"""Events, actions and values that all group members share, whichever protocol they speak.
 
-Everything is a value. An `Assignment` is sorted, so equal sets of partitions are equal assignments.
+Events come from the owner (`Subscribe`, `Adopted`...) and from the driver that performs the
+actions; actions are requests to the cluster and notices to the owner. All are values. An
+`Assignment` is sorted, so equal sets of partitions are equal assignments.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,17 +34,17 @@ Assignment = tuple[IdPartition, ...]
 
 
 def assignment(partitions: Iterable[IdPartition]) -> Assignment:
-    """These partitions as an assignment."""
+    """Return the partitions as an assignment."""
     return tuple(sorted(dict.fromkeys(partitions)))
 
 
 def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assignment:
-    """The assignment that a heartbeat carries, or that a group is described with."""
+    """Return the assignment in a ConsumerGroupHeartbeat or ConsumerGroupDescribe response."""
     return assignment(IdPartition(bytes(topic.topic_id), number) for topic in topics for number in topic.partitions)
 
 
 def to_wire(held: Assignment) -> tuple[TopicPartitions, ...]:
-    """The assignment as a heartbeat carries it."""
+    """Return the assignment as ConsumerGroupHeartbeat carries it."""
     by_topic: dict[TopicId, list[int]] = {}
     for topic_id, partition in held:
         by_topic.setdefault(topic_id, []).append(partition)
@@ -50,13 +52,13 @@ def to_wire(held: Assignment) -> tuple[TopicPartitions, ...]:
 
 
 def minus(left: Assignment, right: Assignment) -> Assignment:
-    """What is in `left` and not in `right`."""
+    """Return the partitions of `left` that are not in `right`."""
     without = dict.fromkeys(right)
     return tuple(partition for partition in left if partition not in without)
 
 
 class MembershipState(Enum):
-    """Where a member stands."""
+    """The state of a member. Which may follow which is each protocol's own table, `NEXT`."""
 
     UNSUBSCRIBED = "in no group"
     JOINING = "asks for a place"
@@ -81,17 +83,17 @@ FROM_ANY_STATE = {
 
 @dataclass(slots=True, frozen=True)
 class Subscribe:
-    """The owner wants these topics, and to be a member if it is none."""
+    """The owner subscribes to these topics, and joins unless it is a member already."""
 
     topics: tuple[str, ...]
 
 
 @dataclass(slots=True, frozen=True)
 class Adopted:
-    """The owner uses exactly this from now on; what it used before and is not in here, it has let go of.
+    """The owner uses exactly `assignment` from now on, and has let go of what it used beside it.
 
-    incarnation: the one in which `assignment` was offered. An `Adopted` of an earlier incarnation changes nothing, nor does
-    one with a partition that is neither owned nor offered any more.
+    incarnation: the one in which `assignment` was offered. An `Adopted` of an earlier incarnation
+    changes nothing, nor does one with a partition that is neither owned nor offered any more.
     """
 
     incarnation: int
@@ -100,14 +102,15 @@ class Adopted:
 
 @dataclass(slots=True, frozen=True)
 class Polled:
-    """The owner is alive and came back for more."""
+    """The owner is alive: it has polled."""
 
 
 @dataclass(slots=True, frozen=True)
 class Leave:
-    """The owner uses nothing any more and wants out.
+    """The owner has let go of everything and leaves the group.
 
-    for_good: a static member gives up its place, too, so that the group has no members where it was the last.
+    for_good: a static member is removed too, so that its group becomes empty if it was the last
+    one.
     """
 
     for_good: bool = False
@@ -115,17 +118,21 @@ class Leave:
 
 @dataclass(slots=True, frozen=True)
 class Rejoin:
-    """The owner has something to tell the group that only a new generation hears. A member that is in none joins anyway."""
+    """The owner needs a new generation, as the group hears its news only there.
+
+    A member in none joins anyway.
+    """
 
     why: str
 
 
 @dataclass(slots=True, frozen=True)
 class TaskOffsetSums:
-    """The process of an owner in a Streams group has this of each task that it has anything of.
+    """The state that the process of a Kafka Streams member has of each task (`taskOffsetSums`).
 
-    offset_sums: per task, the sum of its changelogs' offsets up to which the local state goes; RUNNING for a task that it
-    runs, as its state is complete; OFFSET_UNKNOWN where it has some state. The next JoinGroup carries them to the leader.
+    offset_sums: the sum of the changelogs' offsets up to which the local state goes; RUNNING for a
+    task that it runs; OFFSET_UNKNOWN where it has some state. The next JoinGroup carries them to
+    the leader.
     incarnation: as in `Adopted`; what ran in an earlier one no longer runs.
     """
 
@@ -135,22 +142,22 @@ class TaskOffsetSums:
 
 @dataclass(slots=True, frozen=True)
 class ShutDownApplication:
-    """An owner in a Streams group wants every instance of the application to end (KIP-671).
+    """The owner asks all instances of its Kafka Streams application to shut down (KIP-671).
 
-    The group hears it in a rebalance, which begins.
+    The members hear it in the rebalance that this starts.
     """
 
 
 @dataclass(slots=True, frozen=True)
 class CoordinatorFound:
-    """The search `request_id` has found the group's coordinator."""
+    """The search for the coordinator with this request id has succeeded."""
 
     request_id: int
 
 
 @dataclass(slots=True, frozen=True)
 class Answered:
-    """The coordinator answered the request `request_id`."""
+    """The coordinator's response to the request with this id."""
 
     request_id: int
     response: MemberResponse
@@ -158,9 +165,10 @@ class Answered:
 
 @dataclass(slots=True, frozen=True)
 class Unanswered:
-    """The request `request_id` got no answer and will get none: no connection, no coordinator, or too late.
+    """The request with this id has no response and will get none: disconnected, no coordinator, or
+    timed out.
 
-    code: the error that a search for the coordinator ended with; NONE where nobody answered at all.
+    code: the error of a failed search for the coordinator or of a query; NONE if nobody answered.
     """
 
     request_id: int
@@ -169,7 +177,10 @@ class Unanswered:
 
 
 class TopicDescription(NamedTuple):
-    """One topic as the cluster knows it now. racks: where the replicas of each partition are; () where nobody says."""
+    """Metadata of one topic.
+
+    racks: of each partition's replicas; () where the brokers have no rack.
+    """
 
     name: str
     id: TopicId
@@ -179,7 +190,7 @@ class TopicDescription(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class MetadataFetched:
-    """The look-up `request_id` is answered: those of its topics that exist."""
+    """The requested topics that exist."""
 
     request_id: int
     topics: tuple[TopicDescription, ...]
@@ -187,7 +198,7 @@ class MetadataFetched:
 
 @dataclass(slots=True, frozen=True)
 class QueryAnswered:
-    """The question `request_id` of an assignor has this answer."""
+    """The answer to an assignor's query."""
 
     request_id: int
     answer: Any
@@ -212,7 +223,7 @@ Event = (
 
 @dataclass(slots=True, frozen=True)
 class FindCoordinator:
-    """Find the coordinator of this group, then say `CoordinatorFound` or `Unanswered`."""
+    """Find the group's coordinator, then answer `CoordinatorFound` or `Unanswered`."""
 
     request_id: int
     group_id: str
@@ -220,7 +231,9 @@ class FindCoordinator:
 
 @dataclass(slots=True, frozen=True)
 class SendToCoordinator:
-    """Send this to the coordinator, then say `Answered`, or `Unanswered` if no answer has come within `timeout_ms`."""
+    """Send the request, then answer `Answered`, or `Unanswered` if there is no response within
+    `timeout_ms`.
+    """
 
     request_id: int
     request: MemberRequest
@@ -252,7 +265,9 @@ class QueryCluster:
 
 @dataclass(slots=True, frozen=True)
 class Offer:
-    """The coordinator wants the owner to hold `target`: stop using `revoke`, then start using `add`, then say `Adopted`."""
+    """The member's new target: the owner has to stop using `revoke`, may use `add`, and then
+    reports `Adopted`.
+    """
 
     incarnation: int
     target: Assignment
@@ -262,7 +277,9 @@ class Offer:
 
 @dataclass(slots=True, frozen=True)
 class Lost:
-    """The membership ended without being asked: others may own this already. The owner must stop using it."""
+    """The membership ended unasked, so others may own these partitions already: the owner must stop
+    using them.
+    """
 
     incarnation: int
     assignment: Assignment
@@ -270,17 +287,59 @@ class Lost:
 
 @dataclass(slots=True, frozen=True)
 class Failed:
-    """The member cannot go on, and says why in one sentence."""
+    """The member cannot go on: an error code and a sentence for people."""
 
     code: Code
     why: str
 
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A snapshot of a member.
+
+    incarnation: counts the joins after a lost membership; nothing owned in one incarnation is owned
+    in the next.
+    target: what the coordinator assigned; None until it has in this incarnation. owned: what the
+    owner adopted.
+    last_accepted_ms: when the coordinator last accepted a request of the member (monotonic); None
+    if never.
+    error: why the member is FATAL.
+    """
+
+    member_id: str
+    epoch: int
+    state: MembershipState
+    incarnation: int
+    target: Assignment | None
+    owned: Assignment
+    last_accepted_ms: int | None
+    error: Failed | None
+
 
 @dataclass(slots=True, frozen=True)
 class Left:
-    """The member is out of the group. `heard`: the coordinator has confirmed it, or there was nothing that it had to hear."""
+    """The member is out of the group.
+
+    is_confirmed: the coordinator knows, or there was nothing to tell it.
+    """
 
     is_confirmed: bool
 
 
 Action = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | Offer | Lost | Failed | Left | Note
+
+
+def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:
+    """Return the partitions that the member reports as owned, which the coordinator must not assign
+    to others.
+
+    These are all that the owner has adopted, even those that `target` revokes, and all that it was
+    offered, which it may adopt while the request is in flight. A revocation is acknowledged by
+    leaving the partition out, so none may be left out before the owner has let go of it. And an
+    offer that is withdrawn before it was adopted must have been reported, or the coordinator would
+    never see that it is not in use.
+    """
+    return owned if target is None or target == owned else assignment((*owned, *target))

@@ -1,7 +1,7 @@
-"""What a client does about an error code, as one table: API by code.
+"""What a client does about each error code, as one table: API by error code.
 
-An error that no row names is the caller's: it is raised (`RAISE`), and for a member's heartbeat it ends the membership.
-The table holds no policy of time: how long to wait and how often is the caller's.
+An error that no row names is raised to the caller, and ends a membership where a heartbeat gets it.
+The table says nothing of time: how long and how often to retry is the caller's decision.
 """
 
 from enum import Enum
@@ -10,7 +10,7 @@ from apportion.errors import Code
 
 
 class Reaction(Enum):
-    """What follows from an answer."""
+    """What a client does about a response."""
 
     ACCEPT = "the answer stands"
     RETRY = "ask the same node again, after a pause"
@@ -99,6 +99,6 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
 
 
 def reaction(api: str, code: int) -> Reaction:
-    """What a client does when `api` (Kafka's name, without Request) is answered with `code`."""
+    """Return what a client does when `api` (Kafka's name, without Request) is answered with `code`."""
     rows = REACTIONS.get(api, COORDINATOR)
     return rows.get(Code.of(code), Reaction.RAISE)

@@ -1,8 +1,10 @@
-"""The main thread's side of a membership: the questions of `member.batches` put to the cluster, and the patience for answers.
+"""A Spark query's member: runs the batch rule, answering its queries from the session and the
+cluster.
 
-The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for the next batch only after it
-has committed the last one, so a span that comes back as `previous` is in the sink, which is what the rule builds on. Nothing here
-reads a record or decides what is read.
+The session's thread learns of a new target at any time; only `next_span` applies it. Spark asks for
+the next batch after it has committed the last one, so the span that comes back as `previous` is in
+the sink: the batch rule builds on that. This module decides how long to retry; it reads no record
+and does not decide what is read.
 """
 
 import logging
@@ -45,7 +47,7 @@ from apportion.member.batch.rule import AssignmentIncomplete, BatchPlanner, Memb
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.classic.described import DescribedAssignment, from_described_group, may_be_assigned
-from apportion.member.consumer.machine import View
+from apportion.member.membership import View
 from apportion.readable import readable
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
@@ -73,44 +75,47 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchMember:
-    """A member of the group that reads in spans."""
+    """A member of the group that reads in spans.
+
+    It joins once the group is known to be this query's.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         """The member joins on a thread of its own, once the group is known to be this query's."""
         self.options = options
         self.cluster = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
         self.session = self._new_session()
-        self.batches = BatchPlanner(
+        self.planner = BatchPlanner(
             options.topics, checkpoint=uuid4().hex, starting=options.starting, fail_on_data_loss=options.fail_on_data_loss
         )
         self._caps: dict[TopicIdPartition, int] | None = None
-        self._failing_s: float | None = None  # since when nothing can be planned
+        self._failing_since_s: float | None = None  # since when nothing can be planned
         self._began_s = self._answered_s = monotonic()
-        self._said = ""
+        self._last_logged = ""
         self._has_joined = False
-        self._has_heard = True  # something that writers have said may lie about
-        self._told_of_last = NO_REPORT
+        self._has_stale_reports = True  # something that writers have said may lie about
+        self._last_report = NO_REPORT
 
     def _new_session(self) -> Session:
         return Session(self.cluster, self.options.group, self.options.topics, **self.options.membership())
 
     def close(self, timeout_ms: int = GOODBYE_MS) -> None:
-        """The member has left the group, or the time is over."""
+        """Leave the group, waiting at most `timeout_ms`."""
         if self._has_joined:
             self.session.leave(timeout_ms)
         self.cluster.close()
 
     def touch(self) -> None:
-        """Spark is alive and came back: the membership goes on."""
+        """Tell the session that Spark has asked for a batch (max.poll.interval.ms)."""
         if self._has_joined:
             self.session.touch()
 
     def stop_at_present_ends(self) -> None:
-        """From now on no partition is read beyond where it ends at this moment (`trigger(availableNow=True)`)."""
+        """Read no partition beyond its present end from now on (`trigger(availableNow=True)`)."""
         patience = RetryTimer(int(STANDSTILL_LIMIT_S * 1000))
         while True:
             try:
-                topics = self._subscribed()
+                topics = self._subscribed_topics()
                 places = [place for topic in topics.values() for place in partitions_of(topic)]
                 self._caps = self.cluster.list_offsets(places, LATEST, patience_ms=CALL_MS)
                 return
@@ -118,37 +123,38 @@ class BatchMember:
                 patience.pause(MembershipFailed(f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"))
 
     def next_span(self, previous: Span, limit: int | None) -> Span:
-        """The span after `previous`; `previous` itself when nothing is new, or nothing can be said now.
+        """Return the span after `previous`.
 
-        With `stop_at_present_ends` an unchanged span means that all is read, so it is not returned before that is certain.
-        Raises DataLoss, MembershipFailed, AnotherSink.
+        `previous` itself if nothing is new or nothing can be planned now.
+
+        With `stop_at_present_ends` an unchanged span means that everything is read, so it is
+        returned only once that is certain. Raises DataLoss, MembershipFailed, AnotherSink.
         """
         self._warn_of_long_batch()
         try:
-            return self._planned(previous, limit)
+            return self._plan_with_retries(previous, limit)
         finally:
             self._answered_s = monotonic()
 
-    def _planned(self, previous: Span, limit: int | None) -> Span:
-        """What the rule plans, with patience."""
+    def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
         share_until_ms = now().mono_ms + int(STANDSTILL_LIMIT_S * 1000)
         while True:
             self.touch()
             try:
-                following = self._told(self.batches.next(previous, limit, self._caps))
-                if self._caps is not None and not following.asks and following.resting() == previous.resting():
-                    self._told(self.batches.await_share(share_until_ms))
-                self._failing_s = None
-                self._say("")
-                self._tidy(previous)
+                following = self._run(self.planner.plan_next(previous, limit, self._caps))
+                if self._caps is not None and not following.question_number and following.end_offsets() == previous.end_offsets():
+                    self._run(self.planner.require_full_assignment(share_until_ms))
+                self._failing_since_s = None
+                self._log("")
+                self._delete_stale_reports(previous)
                 if following == previous and self._caps is None:
                     self.session.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotReady, Refused, Disconnected) as error:
                 late = monotonic() - self._began_s > FIRST_PLACE_WAIT_S
-                if self.batches.planned_incarnation or late:  # that a join takes a moment is no news
-                    self._say(str(error))
-                self._refuse_standstill(error)
+                if self.planner.planned_incarnation or late:  # that a join takes a moment is no news
+                    self._log(str(error))
+                self._raise_if_stuck(error)
                 answers = self._caps is None and (bool(previous.ranges) or late)
                 self.session.wait_for_news(IDLE_WAIT_MS if answers else RETRY_WAIT_MS)
                 if answers:
@@ -157,11 +163,11 @@ class BatchMember:
                 raise type(failed)(f"group {self.options.group}: {failed}") from None
 
     def ends(self) -> dict[TopicIdPartition, int]:
-        """Where each owned partition ended when last looked at."""
-        return dict(self.batches.ends)
+        """Return where each owned partition ended when last looked at."""
+        return dict(self.planner.ends)
 
-    def _told(self, asking: QueryGenerator[T]) -> T:
-        """What `asking` comes to when each of its questions is put to the cluster or to the session."""
+    def _run(self, asking: QueryGenerator[T]) -> T:
+        """Run a rule: put each of its queries to the cluster or the session, and return its result."""
         try:
             ask = next(asking)
             while True:
@@ -174,18 +180,18 @@ class BatchMember:
         except StopIteration as end:
             return cast("T", end.value)
 
-    def _announced(self, previous: Span) -> WriterReport:
-        """What the writers said of that span."""
+    def _read_report(self, previous: Span) -> WriterReport:
+        """Return what the writers reported of that span."""
         told = handover.read_reports(previous)
-        self._has_heard = self._has_heard or told != NO_REPORT
-        self._told_of_last = told
+        self._has_stale_reports = self._has_stale_reports or told != NO_REPORT
+        self._last_report = told
         return told
 
-    def _tidy(self, previous: Span) -> None:
-        """What the writers said of earlier spans lives on in this one, of which they had nothing to say."""
-        if self._has_heard and previous.sinks is not None and self._told_of_last == NO_REPORT:
+    def _delete_stale_reports(self, previous: Span) -> None:
+        """Delete reports of earlier spans, once a span without a report carries what they said."""
+        if self._has_stale_reports and previous.sinks is not None and self._last_report == NO_REPORT:
             handover.delete_reports(previous)
-            self._has_heard = False
+            self._has_stale_reports = False
 
     def _join(self) -> None:
         if not self._has_joined:
@@ -199,10 +205,10 @@ class BatchMember:
             self.session.leave(GOODBYE_MS, for_good=True)
             self.session = self._new_session()
 
-    def _stored(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
+    def _fetch_committed(self, ask: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
         if ask.incarnation == 0:
-            return self.cluster.stored(self.options.group, ask.places, patience_ms=CALL_MS)
-        return self.session.stored(ask.places, incarnation=ask.incarnation, patience_ms=CALL_MS)
+            return self.cluster.committed_offsets(self.options.group, ask.partitions, patience_ms=CALL_MS)
+        return self.session.committed_offsets(ask.partitions, incarnation=ask.incarnation, patience_ms=CALL_MS)
 
     def _commit(self, ask: CommitOffsets) -> None:
         if ask.incarnation == 0:
@@ -210,41 +216,43 @@ class BatchMember:
         else:
             self.session.commit(ask.offsets, incarnation=ask.incarnation, metadata=ask.metadata, patience_ms=CALL_MS)
 
-    def _seen(self) -> MembershipSnapshot:
+    def _snapshot(self) -> MembershipSnapshot:
         return MembershipSnapshot(self.session.status(), now().mono_ms)
 
-    def _session_limit(self) -> int:
+    def _session_timeout_ms(self) -> int:
         if self.options.classic:
             return self.options.session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
 
-    def _subscribed(self) -> dict[str, Topic]:
-        """The subscribed topics that exist now."""
+    def _subscribed_topics(self) -> dict[str, Topic]:
+        """Return the subscribed topics that exist now."""
         topics = self.cluster.topics(self.options.topics, fresh=True)
         return {name: topic for name in self.options.topics if (topic := topics.named(name)) is not None}
 
-    def _adopted(self, ask: AdoptAssignment) -> View:
+    def _adopt(self, ask: AdoptAssignment) -> View:
         self.session.adopt(ask.incarnation, ask.target)
         return self.session.status()
 
-    def _noted(self, note: Note) -> None:
+    def _log_note(self, note: Note) -> None:
         log.log(logging.getLevelName(note.level.upper()), "group %s: %s", readable(self.options.group), readable(note.text))
 
-    def _described(self) -> DescribedGroup | DescribedAssignment:
-        """The group as its coordinator describes it. A classic member may be in a KIP-848 group, while that changes over."""
+    def _describe_assignment(self) -> DescribedGroup | DescribedAssignment:
+        """Describe the group; a classic member may be in a KIP-848 group while that is being
+        migrated.
+        """
         if self.options.classic:
-            group = self._described_classic()
+            group = self._describe_classic_group()
             if group.group_state != GONE:
-                return from_described_group(group, self._subscribed())
-        return self._described_consumer()
+                return from_described_group(group, self._subscribed_topics())
+        return self._describe_consumer_group()
 
-    def _members(self) -> tuple[str, ...]:
-        """Return the ids of the group's members that may read one of the topics, whichever protocol they speak."""
-        topics, classic = self.options.topics, self._described_classic()
+    def _list_members(self) -> tuple[str, ...]:
+        """Return the ids of members that may read one of the topics, whichever protocol they speak."""
+        topics, classic = self.options.topics, self._describe_classic_group()
         if classic.group_state != GONE:
             return tuple(sorted(member.member_id for member in classic.members if may_be_assigned(member.member_metadata, topics)))
         try:
-            group = self._described_consumer()
+            group = self._describe_consumer_group()
         except Refused as refused:
             if refused.code in (Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION):
                 return ()
@@ -252,7 +260,7 @@ class BatchMember:
         readers = (one for one in group.members if one.subscribed_topic_regex or {*one.subscribed_topic_names}.intersection(topics))
         return tuple(sorted(member.member_id for member in readers))
 
-    def _described_consumer(self) -> DescribedGroup:
+    def _describe_consumer_group(self) -> DescribedGroup:
         request = ConsumerGroupDescribeRequest(group_ids=(self.options.group,))
 
         def read(answer: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
@@ -260,7 +268,7 @@ class BatchMember:
 
         return self.cluster.ask_coordinator("ConsumerGroupDescribe", request, self.options.group, read, CALL_MS)
 
-    def _described_classic(self) -> ClassicGroup:
+    def _describe_classic_group(self) -> ClassicGroup:
         request = DescribeGroupsRequest(groups=(self.options.group,))
 
         def read(answer: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:
@@ -269,15 +277,17 @@ class BatchMember:
 
         return self.cluster.ask_coordinator("DescribeGroups", request, self.options.group, read, CALL_MS)
 
-    def _refuse_standstill(self, error: Exception) -> None:
-        """MembershipFailed where waiting longer would hide a fault: no answer since the start, or no end in sight."""
+    def _raise_if_stuck(self, error: Exception) -> None:
+        """Raise MembershipFailed where retrying longer would hide a fault: no answer since the
+        start, or no end in sight.
+        """
         if isinstance(error, AssignmentIncomplete):
-            self._failing_s = None
+            self._failing_since_s = None
             return
-        if self._failing_s is None:
-            self._failing_s = monotonic()
+        if self._failing_since_s is None:
+            self._failing_since_s = monotonic()
         hopeless = isinstance(error, Refused) and not error.code.retriable
-        if self.batches.planned_incarnation == 0:
+        if self.planner.planned_incarnation == 0:
             limit_s = FIRST_ANSWER_LIMIT_S / 4 if hopeless else FIRST_ANSWER_LIMIT_S
             if self._waits_for_others():
                 limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
@@ -285,7 +295,7 @@ class BatchMember:
             limit_s = STANDSTILL_LIMIT_S
         else:
             return  # a broker that is away comes back
-        waited_s = monotonic() - self._failing_s
+        waited_s = monotonic() - self._failing_since_s
         if waited_s > limit_s:
             remedy = NO_BROKER if isinstance(error, Disconnected) else ""
             raise MembershipFailed(
@@ -293,12 +303,14 @@ class BatchMember:
             ) from error
 
     def _waits_for_others(self) -> bool:
-        """Whether the coordinator of a classic group has given the member an id, and a place only when all others join again."""
+        """Return whether the coordinator holds back JoinGroup until all members of the classic
+        group have rejoined.
+        """
         view = self.session.status()
         return self.options.classic and bool(view.member_id) and view.target is None
 
     def _warn_of_long_batch(self) -> None:
-        """A line when the last batch took more than half of the time after which the group takes its partitions away."""
+        """Log a warning if the last batch took over half of kafka.max.poll.interval.ms."""
         took_ms = (monotonic() - self._answered_s) * 1000
         if took_ms > self.options.rebalance_timeout_ms / 2:
             log.warning(
@@ -309,29 +321,29 @@ class BatchMember:
                 self.options.rebalance_timeout_ms / 1000,
             )
 
-    def _say(self, what: str) -> None:
-        """One line when the reason to wait changes, not one a trigger."""
-        if what != self._said:
-            self._said = what
+    def _log(self, what: str) -> None:
+        """Log why the query waits when the reason changes, not at every trigger."""
+        if what != self._last_logged:
+            self._last_logged = what
             log.warning("group %s: %s", self.options.group, what or "reading again")
 
 
 # What each question of the rule is put to.
 ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
-    ReadWriterReport: lambda owner, ask: owner._announced(ask.previous),
+    ReadWriterReport: lambda owner, ask: owner._read_report(ask.previous),
     StartMembership: lambda owner, ask: owner._join(),
     EndMembership: lambda owner, ask: owner._leave(),
-    ReadMembership: lambda owner, ask: owner._seen(),
-    SessionTimeout: lambda owner, ask: owner._session_limit(),
-    SubscribedTopics: lambda owner, ask: owner._subscribed(),
+    ReadMembership: lambda owner, ask: owner._snapshot(),
+    SessionTimeout: lambda owner, ask: owner._session_timeout_ms(),
+    SubscribedTopics: lambda owner, ask: owner._subscribed_topics(),
     ExistingTopics: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
-    ResolveTopicNames: lambda owner, ask: owner.session.places(ask.held),
-    AdoptAssignment: BatchMember._adopted,
-    FetchCommitted: BatchMember._stored,
+    ResolveTopicNames: lambda owner, ask: owner.session.resolve_names(ask.held),
+    AdoptAssignment: BatchMember._adopt,
+    FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
-    LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.places, EARLIEST, patience_ms=CALL_MS),
-    LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.places, LATEST, patience_ms=CALL_MS),
-    DescribeAssignment: lambda owner, ask: owner._described(),
-    ListMembers: lambda owner, ask: owner._members(),
-    Note: BatchMember._noted,
+    LogStartOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.partitions, EARLIEST, patience_ms=CALL_MS),
+    LogEndOffsets: lambda owner, ask: owner.cluster.list_offsets(ask.partitions, LATEST, patience_ms=CALL_MS),
+    DescribeAssignment: lambda owner, ask: owner._describe_assignment(),
+    ListMembers: lambda owner, ask: owner._list_members(),
+    Note: BatchMember._log_note,
 }

@@ -47,14 +47,16 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchAdmission(NamedTuple):
-    """What one look at the fences lets a batch write: the windows of its partitions, and the fences to set with it.
+    """What a batch may write, by the fences of one snapshot of the table.
 
-    back: of each source, by its number, the partitions that are to go back to their fence, of which nothing is written now.
+    windows: of each partition. fences: the new ones, to be set in the same commit.
+    rewinds: by source number, the partitions that go back to their fence, and of which nothing is
+    written now.
     """
 
     windows: dict[TopicPartition, OffsetWindow]
     fences: dict[str, int]
-    back: dict[int, dict[TopicIdPartition, int]]
+    rewinds: dict[int, dict[TopicIdPartition, int]]
 
 
 class Rewind(NamedTuple):
@@ -100,7 +102,7 @@ class Writer:
         self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
         self.sink = table_name(self.table)
-        self._went_back: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
+        self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
         # By group, partition and fence: the offset range of the batch that went back to the fence.
         self._checked: set[str] = set()  # run ids of queries whose plan was seen
         self._written: tuple[str, int] | None = None  # run id of a query, and the last batch that it has brought
@@ -129,9 +131,9 @@ class Writer:
         """
         schema = table_schema(frame)
         for reading in sources:
-            if reading.span.asks:
+            if reading.span.question_number:
                 self._announce(reading)
-        sources = [reading for reading in sources if not reading.span.asks]
+        sources = [reading for reading in sources if not reading.span.question_number]
         if not sources:
             return
         if not self.adopt:
@@ -166,7 +168,7 @@ class Writer:
             raise
         if admission.fences:
             attempt.commit(files, admission.fences, schema)
-        return admission.back
+        return admission.rewinds
 
     def _admitted(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
         """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
@@ -194,14 +196,14 @@ class Writer:
         no earlier than the batch. A partition of which the table has nothing goes back to where its log begins.
         """
         bounds = reading.span.ranges[place]
-        is_nameless = place in reading.span.nameless and not self._adopts(reading)
+        is_unclaimed = place in reading.span.unclaimed and not self._adopts(reading)
         try:
-            return admit_range(place, bounds, fence, is_nameless=is_nameless)
+            return admit_range(place, bounds, fence, is_unclaimed=is_unclaimed)
         except LostOffsets as lost:
             stored, log_start = fetch_group_state(place, reading)
             to = log_start if lost.fence is None else lost.fence
             is_left = to is not None and (log_start is None or log_start < bounds[0])
-            if self.rewind and to is not None and is_left and self._went_back.get((reading.group, place, to)) in (None, bounds):
+            if self.rewind and to is not None and is_left and self._rewinds.get((reading.group, place, to)) in (None, bounds):
                 return Rewind(to)
             if self.fail_on_data_loss:
                 raise explain_lost_offsets(lost, reading, self.sink, stored, log_start) from None
@@ -214,18 +216,18 @@ class Writer:
     def _announce(self, reading: SourceReading) -> None:
         """Tell the source the name of this sink, and whether the table has fences of the group."""
         attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
-        names = (app_id(reading.group, place) for place in (*reading.span.ranges, *reading.span.nameless))
+        names = (app_id(reading.group, place) for place in (*reading.span.ranges, *reading.span.unclaimed))
         holds = attempt is not None and any(attempt.fence_or_none(name) is not None for name in names)
-        handover.write_report(reading.span, self.sink, adopt=self.adopt, holds=holds)
+        handover.write_report(reading.span, self.sink, adopt=self.adopt, has_records=holds)
 
     def _report(self, reading: SourceReading, back: Mapping[TopicIdPartition, int]) -> None:
         """Tell the source where it is to go back to, and that this sink was given a batch of another sink, or of several sinks."""
         for place, fence in back.items():
-            self._went_back[reading.group, place, fence] = reading.span.ranges[place]
+            self._rewinds[reading.group, place, fence] = reading.span.ranges[place]
             log.warning("group %s: %s goes back to offset %d, which is what %s has", reading.group, place, fence, self.sink)
         sinks = reading.span.sinks
         if back or (sinks is not None and sinks != (self.sink,)):
-            handover.write_report(reading.span, self.sink, adopt=self.adopt, back=back)
+            handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=back)
 
     def _clean_daily(self) -> None:
         """`clean` runs beside the query once a day."""
@@ -268,8 +270,8 @@ class UncommittedFiles:
         if self._written is None:
             self._written = self._run(self._frame, files.write)
             return self._written
-        keep = [file for file in self._written if file.first >= windows[file.place].floor]
-        straddling = [file for file in self._written if file.first < windows[file.place].floor <= file.last]
+        keep = [file for file in self._written if file.first >= windows[file.topic_partition].floor]
+        straddling = [file for file in self._written if file.first < windows[file.topic_partition].floor <= file.last]
         if straddling:
             paths = self._frame.sparkSession.createDataFrame([(file.path,) for file in straddling], "path string")
             keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))

@@ -40,7 +40,9 @@ ROW_GROUP_BYTES = 16 << 20
 
 
 class OffsetWindow(NamedTuple):
-    """The offsets of one partition that a batch may write: from `floor`, within the span `[start, end)`."""
+    """The offsets of one partition that a batch may write: from `floor`, within the span `[start,
+    end)`.
+    """
 
     floor: int
     start: int
@@ -48,7 +50,10 @@ class OffsetWindow(NamedTuple):
 
 
 class WrittenFile(NamedTuple):
-    """One Parquet file that waits for its commit. `first` and `last` are the lowest and the highest offset in it."""
+    """One Parquet file that is not committed yet.
+
+    First, last: the lowest and the highest offset in it.
+    """
 
     path: str
     size: int
@@ -59,24 +64,24 @@ class WrittenFile(NamedTuple):
     last: int
 
     @property
-    def place(self) -> TopicPartition:
-        """The Kafka partition that the file holds."""
+    def topic_partition(self) -> TopicPartition:
+        """The Kafka partition whose records the file holds."""
         return TopicPartition(self.topic, self.partition)
 
     def stats(self) -> str:
-        """Delta's statistics of the file, as JSON."""
+        """Return the file's statistics as Delta's JSON."""
         low = {"topic": self.topic, "partition": self.partition, "offset": self.first}
         high = {"topic": self.topic, "partition": self.partition, "offset": self.last}
         return json.dumps({"numRecords": self.rows, "minValues": low, "maxValues": high})
 
 
 def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSystem:
-    """The table's own directory as a file system."""
+    """Return the table's own directory as a file system."""
     return PyFileSystem(DeltaStorageHandler(table, dict(storage_options or {})))
 
 
 class PartFileWriter(NamedTuple):
-    """Where and how an executor writes: a value that travels with the task."""
+    """What an executor needs to write files: a value that is sent with the task."""
 
     table: str
     storage_options: Mapping[str, str] | None
@@ -84,11 +89,14 @@ class PartFileWriter(NamedTuple):
     windows: Mapping[TopicPartition, OffsetWindow]
 
     def filesystem(self) -> FileSystem:
-        """The table's own directory as a file system."""
+        """Return the table's own directory as a file system."""
         return directory(self.table, self.storage_options)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Every row of `batches` at or above its partition's floor is in a file; yields the report of these files."""
+        """Write the rows at or above their partition's floor to files.
+
+        Yield the report of these files.
+        """
         filesystem = self.filesystem()
         sheets: dict[TopicPartition, PartWriter] = {}
         try:
@@ -108,7 +116,10 @@ class PartFileWriter(NamedTuple):
             yield report_batch(written)
 
     def _admitted(self, place: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows at or above the floor of `place`; ValueError where the span cannot have produced them."""
+        """Return the rows at or above the floor.
+
+        Raises ValueError for rows that the span cannot have produced.
+        """
         offsets = rows.column("offset")
         span = pc.min_max(offsets).as_py()
         window = self.windows.get(place)
@@ -124,17 +135,17 @@ class PartFileWriter(NamedTuple):
 
 
 def name_of_file(place: TopicPartition) -> str:
-    """A new name for a file with rows of `place`."""
+    """Return a new name for a file with this partition's rows."""
     return f"part-{place[0]}-{place[1]}-{uuid4().hex}.parquet"
 
 
 def is_part_file(path: str) -> bool:
-    """Whether a file of this name, relative to the table, can only be one that this writer wrote."""
+    """Return whether a file of this name, relative to the table, can only come from this writer."""
     return re.fullmatch(r"part-[A-Za-z0-9._-]+-[0-9]+-[0-9a-f]{32}[.]parquet", path) is not None
 
 
 class PartWriter:
-    """One Parquet file being written."""
+    """One Parquet file that is being written: rows of one Kafka partition."""
 
     def __init__(self, filesystem: FileSystem, schema: pa.Schema, place: TopicPartition) -> None:
         self._filesystem = filesystem
@@ -143,31 +154,31 @@ class PartWriter:
         self.path = name_of_file(place)
         self._sink = filesystem.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self._buffered: list[pa.RecordBatch] = []
+        self._buffered_bytes = 0
         self._rows = 0
         self._first = 1 << 62
         self._last = -1
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """`rows` will be in the file; they wait until they make a row group."""
+        """Add rows to the file; they are buffered until they make a row group."""
         span = pc.min_max(rows.column("offset")).as_py()
         self._first, self._last = min(self._first, span["min"]), max(self._last, span["max"])
         self._rows += rows.num_rows
-        self._waiting.append(rows)
-        self._waiting_bytes += rows.nbytes
-        if self._waiting_bytes >= ROW_GROUP_BYTES:
+        self._buffered.append(rows)
+        self._buffered_bytes += rows.nbytes
+        if self._buffered_bytes >= ROW_GROUP_BYTES:
             self._write_group()
 
     def _write_group(self) -> None:
-        """What waited is one row group of the file."""
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting).select(self._schema.names).cast(self._schema)
+        """Write the buffered rows as one row group."""
+        if self._buffered:
+            table = pa.Table.from_batches(self._buffered).select(self._schema.names).cast(self._schema)
             self._writer.write_table(table, row_group_size=table.num_rows)
-            self._waiting, self._waiting_bytes = [], 0
+            self._buffered, self._buffered_bytes = [], 0
 
     def close(self) -> WrittenFile:
-        """The file is complete; says what it holds."""
+        """Finish the file and return its description."""
         self._write_group()
         self._writer.close()
         size = self._sink.tell()
@@ -175,7 +186,7 @@ class PartWriter:
         return WrittenFile(self.path, size, self._rows, *self._place, self._first, self._last)
 
     def discard(self) -> None:
-        """The file is gone, as far as the storage allows."""
+        """Delete the file, as far as the storage allows."""
         with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
             self._writer.close()
             self._sink.close()
@@ -183,7 +194,10 @@ class PartWriter:
 
 
 def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-    """`batch` cut by Kafka partition, nothing lost. Rows without a place are a ValueError."""
+    """Split the batch by Kafka partition, losing no row.
+
+    Raises ValueError for rows without topic, partition or offset.
+    """
     if batch.num_rows == 0:
         return
     topics, partitions = batch.column("topic"), batch.column("partition")
@@ -199,12 +213,15 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, 
 
 
 def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
-    """The files as one batch of `REPORT` rows."""
+    """Return the files as one batch of `REPORT` rows."""
     return pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT_SCHEMA)
 
 
 def rewrite_part_files(files: PartFileWriter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The named files are written again without the rows below their floor; `batches` hold paths in a column `path`."""
+    """Write the named files again without the rows below their floor.
+
+    `batches` have paths in a column `path`.
+    """
     filesystem = files.filesystem()
     paths = (path for batch in batches for path in batch.column("path").to_pylist())
     for path in paths:
@@ -213,12 +230,12 @@ def rewrite_part_files(files: PartFileWriter, batches: Iterable[pa.RecordBatch])
 
 
 def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
-    """The files are gone, as far as the storage allows; none of them may be in the table."""
+    """Delete files that are not in the table, as far as the storage allows."""
     delete_files(files.filesystem(), paths)
 
 
 def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
-    """These files are gone, as far as the storage allows; names those that are."""
+    """Delete the files, as far as the storage allows; return the paths of those that are gone."""
     gone = []
     for path in paths:
         with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
@@ -228,5 +245,5 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
 
 
 def from_report(rows: Iterable[Any]) -> list[WrittenFile]:
-    """The rows of a `REPORT` as values."""
+    """Return the rows of a `REPORT` as values."""
     return [WrittenFile(*row) for row in rows]

@@ -1,9 +1,10 @@
-"""How the writers of a query tell its source what they write to: files in a private directory of this host.
+"""Reports from a query's writers to its source: files in a private directory of this host.
 
-The writer runs in the driver's Python, the source in a process of its own on the same host, and nothing of Spark's leads from the
-one to the other. Spark itself keeps the order: the writer is called with a batch, and only after that the source is asked for the
-next one. So a writer leaves a file, named by the checkpoint's id, and the source reads it when the batch comes back. Nobody waits.
-A file counts for the very batch of which it was said, and one that cannot be read counts as none.
+The writer runs in the driver's Python, the source in a Python process of its own on the same host,
+and Spark offers no way from the one to the other. But Spark keeps the order: it calls the writer
+with a batch, and only then asks the source for the next. So a writer leaves a file, named by the
+checkpoint's id, and the source reads it when the batch's span comes back. Nobody waits. A report
+counts only for the batch it was written for, and one that cannot be read counts as none.
 """
 
 import hashlib
@@ -27,22 +28,24 @@ log = logging.getLogger("apportion.spark")
 
 
 class NoPrivateDirectory(RuntimeError):
-    """The directory for these files belongs to somebody else, others may write there, or this user may not."""
+    """The directory for the reports is another user's, others may write there, or this user may
+    not.
+    """
 
 
 def write_report(
-    span: Span, sink: str, *, adopt: bool = False, holds: bool = False, back: Mapping[TopicIdPartition, int] | None = None
+    span: Span, sink: str, *, adopt: bool = False, has_records: bool = False, rewind: Mapping[TopicIdPartition, int] | None = None
 ) -> None:
-    """Write what the writer to `sink` says to the source that planned `span`, in place of what this writer said before.
+    """Write what the writer to `sink` reports of the batch `span`, replacing its earlier report.
 
-    back: where the source is to go on instead of where `span` ends, by partition.
+    rewind: by partition, where the source is to go on instead of at the end of `span`.
     """
     told = {
-        "batch": _digest(span.text()),
+        "batch": _digest(span.canonical_json()),
         "sink": sink,
         "adopt": adopt,
-        "holds": holds,
-        "back": [[*_named(place), offset] for place, offset in (back or {}).items()],
+        "holds": has_records,
+        "back": [[*_named(place), offset] for place, offset in (rewind or {}).items()],
     }
     try:
         where = _made_directory()
@@ -65,7 +68,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def read_reports(span: Span) -> WriterReport:
-    """Return what the writers have said of this very span to the source that planned it, all of them together."""
+    """Return all writers' reports of exactly this span, merged."""
     found = list(_left(span))
     back: dict[TopicIdPartition, int] = {}
     for told in found:
@@ -77,7 +80,7 @@ def read_reports(span: Span) -> WriterReport:
 
 
 def delete_reports(span: Span) -> None:
-    """Remove what was left for the source that planned `span`."""
+    """Delete the reports for the source that planned `span`."""
     for path in _found(span):
         path.unlink(missing_ok=True)
 
@@ -89,7 +92,7 @@ def _left(span: Span) -> Iterator[dict[str, Any]]:
         except (OSError, ValueError) as error:
             log.warning("%s cannot be read, and counts as if it were not there: %s", path, error)
             continue
-        if isinstance(told, dict) and told.get("batch") == _digest(span.text()):
+        if isinstance(told, dict) and told.get("batch") == _digest(span.canonical_json()):
             yield told
 
 

@@ -72,7 +72,7 @@ def fetch_group_state(place: TopicIdPartition, reading: SourceReading) -> tuple[
         return OffsetAndMetadata(None), None
     cluster = Cluster(reading.bootstrap, timeout_ms=ASK_MS)
     try:
-        return cluster.stored(reading.group, [place])[place], cluster.list_offsets([place], EARLIEST)[place]
+        return cluster.committed_offsets(reading.group, [place])[place], cluster.list_offsets([place], EARLIEST)[place]
     except (Refused, Disconnected):
         return OffsetAndMetadata(None), None
     finally:
@@ -95,7 +95,7 @@ def explain_lost_offsets(
         who = "a consumer, a query that does not belong there, or somebody who set the offsets"
     cause = f"Something else has committed in group {reading.group}, past what {sink} holds: {who}"
     others = "or this writer was not called for a batch that others were given; or the table was restored to an earlier version"
-    return LostOffsets(lost.place, lost.fence, lost.start, f"{cause}; {others}. {_ways_on(lost, log_start)}")
+    return LostOffsets(lost.partition, lost.fence, lost.start, f"{cause}; {others}. {_ways_on(lost, log_start)}")
 
 
 def _ways_on(lost: LostOffsets, log_start: int | None) -> str:

@@ -1,7 +1,9 @@
-"""One attempt on a Delta table: a fresh snapshot, its fences, its columns, one commit.
+"""One attempt to commit to a Delta table: a fresh snapshot, its fences, its columns, one commit.
 
-A `DeltaTable` is opened for one attempt and thrown away: fences read from a snapshot count only in a commit made through the very
-same object, because that is what makes a concurrent change of a fence abort the commit. Committing by the table's path would not.
+Fences are Delta's app transactions (`txn` actions). A `DeltaTable` is opened for one attempt and
+thrown away: fences read from a snapshot count only in a commit made through the very same object,
+because that makes a concurrent change of a fence abort the commit. A commit by the table's path
+would not notice it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +23,10 @@ from apportion.spark.files import WrittenFile, directory
 
 
 class CommitConflict(Exception):
-    """Somebody else changed what this attempt stood on. Nothing was committed; open the table again and admit again."""
+    """Another writer changed what this attempt was based on.
+
+    Nothing was committed: open the table again.
+    """
 
 
 class TableAttempt:
@@ -32,10 +37,11 @@ class TableAttempt:
 
     @classmethod
     def on(cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema) -> "TableAttempt":
-        """A fresh snapshot of the table at `path`, which has every column of `schema`.
+        """Return a fresh snapshot of the table at `path`, which has every column of `schema`.
 
-        The table is created, and columns that it lacks are added, before this returns. Raises Beaten where another writer did so
-        at the same moment, TypeError where a column is there with another type or the table is partitioned by columns.
+        Creates the table, and adds columns that it lacks, before it returns. Raises CommitConflict
+        where another writer did so at the same moment, TypeError where a column has another type or
+        the table is partitioned.
         """
         options = dict(storage_options or {})
         if isfile(_local_or_none(path) or ""):
@@ -61,24 +67,32 @@ class TableAttempt:
 
     @classmethod
     def on_existing_or_none(cls, path: str, storage_options: Mapping[str, str] | None) -> "TableAttempt | None":
-        """A fresh snapshot of the table at `path`, to read its fences; None if there is no table yet."""
+        """Return a fresh snapshot of the table at `path`, to read its fences.
+
+        None if there is no table yet.
+        """
         try:
             return cls(DeltaTable(path, storage_options=dict(storage_options or {})))
         except TableNotFoundError:
             return None
 
     def fence_or_none(self, app_id: str) -> int | None:
-        """The next offset of the partition that `app_id` names; None if no batch of it was ever committed here."""
+        """Return the fence of the partition that `app_id` names.
+
+        None if no batch of it was ever committed here.
+        """
         return self._table.transaction_version(app_id)
 
     def paths(self) -> dict[str, None]:
-        """The files that the table holds."""
+        """Return the files of the table."""
         return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
 
     def commit(self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema) -> None:
-        """The files and the fences are in the table, all or nothing. Raises Beaten where a fence moved in between.
+        """Commit files and fences, all or nothing.
 
-        With any other error nobody knows whether they are.
+        Raises CommitConflict where a fence moved since the snapshot.
+
+        After any other error nobody knows whether the commit was made.
         """
         now_ms = int(time() * 1000)
         adds: list[AddAction | RemoveAction] = [AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files]
@@ -90,7 +104,9 @@ class TableAttempt:
 
 
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
-    """A new table is there. ValueError where other things are: they would lie among its files, and be taken for them."""
+    """Create the table. Raises ValueError where the directory has other files, which would pass for
+    the table's.
+    """
     try:
         foreign = [found.base_name for found in directory(path, options).get_file_info(FileSelector(""))]
     except TableNotFoundError:
@@ -129,7 +145,7 @@ def _make_directory(path: str) -> None:
 
 
 def _local_or_none(path: str) -> str | None:
-    """The path in the local file system; None for a table that lies elsewhere."""
+    """Return the path in the local file system; None for a table that is elsewhere."""
     scheme, _, local = path.rpartition("://")
     return local if scheme in ("", "file") else None
 
@@ -142,7 +158,7 @@ def _unusable(path: str, why: str | None) -> OSError:
 
 
 def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
-    """The columns of `schema` that the table lacks, as Delta fields."""
+    """Return the columns of `schema` that the table lacks, as Delta fields."""
     have = {field.name: field.type for field in table.schema().fields}
     missing = []
     for field in Schema.from_arrow(schema).fields:
@@ -158,5 +174,5 @@ def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
 
 
 def _type_name(kind: Any) -> str:
-    """A Delta type as people write it."""
+    """Return a Delta type as people write it."""
     return str(kind.type if isinstance(kind, PrimitiveType) else kind)

@@ -54,12 +54,15 @@ __all__ = [
 
 
 class Range(Assignor):
-    """Of each topic, contiguous ranges of equal size; topics of equal size and subscribers are cut alike."""
+    """Of each topic, contiguous ranges of equal size.
+
+    Topics with equal counts and subscribers are cut alike.
+    """
 
     name = "range"
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """Kafka's ranges; near their members where racks are known, in the same sizes."""
+        """Assign Kafka's ranges; rack-aware in the same sizes where racks are known (KIP-881)."""
         group = Numbering(cluster, members)
         racks = group.racks_or_none(cluster)
         if racks is None:
@@ -73,13 +76,16 @@ class RoundRobin(Assignor):
     name = "roundrobin"
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """Kafka's circle."""
+        """Assign as Kafka's RoundRobinAssignor does."""
         group = Numbering(cluster, members)
         return group.given(roundrobin_assignment(group.starts, group.subscriptions))
 
 
 class Sticky(Assignor):
-    """The fairest shares with the fewest moves, by what members tell in user data: for members that give back everything first."""
+    """Balanced shares with the fewest moves, by what members report in user data.
+
+    For the eager protocol.
+    """
 
     name = "sticky"
 
@@ -88,21 +94,24 @@ class Sticky(Assignor):
         self._generation = NO_GENERATION
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
-        """The last assignment and its generation (KIP-341); None before the first."""
+        """Return the last assignment and its generation (KIP-341); None before the first."""
         return None if self._given is None else encode_sticky(to_wire(self._given), self._generation)
 
     def on_assignment(self, given: Given, generation: int) -> None:
-        """This is what `user_data` tells from now on."""
+        """Remember the assignment for the next `user_data`."""
         self._given, self._generation = given.partitions, generation
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """What `apportion.assign.sticky` says of claims in user data, and in nothing else."""
+        """Assign as `apportion.assign.sticky` does, by the claims in user data alone."""
         group = Numbering(cluster, members)
         return group.given(sticky(group.claims(claim_from_user_data), group.starts, group.subscriptions))
 
 
 class CooperativeSticky(Assignor):
-    """The fairest shares with the fewest moves; what changes hands is given a round later, when its owner has let go of it."""
+    """Balanced shares with the fewest moves.
+
+    A partition changes hands a rebalance after its revocation (KIP-429).
+    """
 
     name = "cooperative-sticky"
     rebalances = (Rebalance.COOPERATIVE, Rebalance.EAGER)
@@ -111,27 +120,30 @@ class CooperativeSticky(Assignor):
         self._generation = NO_GENERATION
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
-        """The generation of the last assignment, for leaders that do not read it in the subscription."""
+        """Return the last generation, for leaders that do not read it in the subscription."""
         return encode_cooperative(self._generation)
 
     def on_assignment(self, given: Given, generation: int) -> None:
-        """This generation is what `user_data` tells from now on."""
+        """Remember the generation for the next `user_data`."""
         self._generation = generation
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
-        """What `apportion.assign.sticky` says of owned partitions, without those that others have yet to let go of."""
+        """Assign as `apportion.assign.sticky` does, without partitions that others still own."""
         group = Numbering(cluster, members)
         return group.given(cooperative_sticky(group.claims(claim_from_subscription), group.starts, group.subscriptions))
 
 
 def claim_from_user_data(said: Subscription) -> OwnershipClaim:
-    """What `sticky` believes. User data that cannot be read say nothing."""
+    """Return what a `sticky` member claims; user data that cannot be decoded claim nothing."""
     told = decode_sticky(said.user_data)
     return from_wire(told.topic_partitions), max(told.generation, NO_GENERATION)
 
 
 def claim_from_subscription(said: Subscription) -> OwnershipClaim:
-    """What `cooperative-sticky` believes; the generation is in user data where the subscription has none (KIP-792)."""
+    """Return what a `cooperative-sticky` member claims.
+
+    The generation is in user data where the subscription has none (before version 2, KIP-792).
+    """
     generation = said.generation if said.generation >= 0 else decode_cooperative(said.user_data)
     return said.owned, max(generation, NO_GENERATION)
 

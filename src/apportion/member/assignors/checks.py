@@ -1,4 +1,6 @@
-"""What is wrong with what members say, and with what an assignor answers: for built-in assignors and for those of others."""
+"""Checks of what members claim to own and of what assignors return, for built-in and for custom
+assignors.
+"""
 
 from collections.abc import Mapping
 from numbers import Integral
@@ -12,7 +14,7 @@ WANTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are
 
 
 class Overlap(NamedTuple):
-    """One partition that several members say to own."""
+    """One partition that several members claim to own."""
 
     partition: TopicPartition
     claims: tuple[tuple[str, int], ...]
@@ -20,7 +22,10 @@ class Overlap(NamedTuple):
 
     @property
     def rightful_or_none(self) -> str | None:
-        """The member that alone claims it in the highest generation; None where several do: then nobody may keep it."""
+        """The one member with the highest generation.
+
+        None if several claim in it: then nobody may keep the partition.
+        """
         (member, highest), (_, next_highest) = self.claims[:2]
         return member if highest > next_highest else None
 
@@ -30,9 +35,9 @@ class Overlap(NamedTuple):
 
 
 def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap, ...]:
-    """Where the owned partitions of members overlap, in order of partition; nothing where they do not (KIP-792).
+    """Return where the owned partitions of members overlap, in order of partition (KIP-792).
 
-    For custom assignors that build on `owned`: what a member says may be out of date.
+    For custom assignors that build on `owned`: a member's claim may be out of date.
     """
     claims: dict[TopicPartition, dict[str, int]] = {}
     for member, said in members.items():
@@ -49,11 +54,13 @@ def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap,
 def check_given(
     cluster: Cluster, members: Mapping[str, Subscription], answer: Mapping[str, Given], *, only_wanted: bool = True
 ) -> None:
-    """Nothing; Refused, naming partition and member, for an answer of an assignor that no group may get.
+    """Raise Refused, naming partition and member, for an assignment that no group may get.
 
-    Every partition exists, is given once, and to a member of the group that wants its topic. only_wanted: False lets a member have
-    topics that it does not want, as some assignors of others do, also such as are not in `cluster`. An answer that is no mapping of
-    member ids to `Given` is refused as well, whatever it is.
+    Every partition exists, is assigned once, and to a member of the group that is subscribed to its
+    topic.
+    only_wanted: False allows topics that the member is not subscribed to, as some foreign assignors
+    assign them, even topics that are not in `cluster`. An answer that is no mapping of member ids
+    to `Given` is refused as well.
     """
     check_shape(answer)
     owners: dict[str, dict[int, str]] = {}
@@ -80,7 +87,9 @@ def check_given(
 
 
 def check_shape(answer: Any) -> None:
-    """Nothing; Refused, naming the member, for what is no mapping of member ids to `Given` with topics, whole numbers and bytes."""
+    """Raise Refused, naming the member, unless the answer maps member ids to `Given` with
+    partitions and bytes.
+    """
     if not isinstance(answer, Mapping):
         raise invalid_assignment(f"answers {answer!r:.80}, which is no mapping of members to what they are given")
     for member, given in answer.items():
@@ -99,16 +108,17 @@ def check_shape(answer: Any) -> None:
 
 
 def are_numbers(numbers: Any) -> bool:
-    """True for a tuple or list of whole numbers, NumPy's as well as Python's; truth values are none."""
+    """Return whether this is a tuple or list of integers, Python's or NumPy's, without booleans."""
     return isinstance(numbers, tuple | list) and all(
         isinstance(number, Integral) and not isinstance(number, bool) for number in numbers
     )
 
 
 def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, Given]) -> None:
-    """Nothing; Refused where a member is given what another one says to own and is not given any more (KIP-429).
+    """Raise Refused where a partition is assigned to one member while another still owns it
+    (KIP-429).
 
-    A cooperative assignor must leave out such a partition until its owner has let go of it.
+    A cooperative assignor leaves such a partition out until its owner has revoked it.
     """
     taken: dict[tuple[str, int], str] = {}  # what somebody says to own and is not given
     for member, said in members.items():
@@ -123,10 +133,10 @@ def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, 
 
 
 def partitions_of(parts: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[tuple[str, int], None]:
-    """The partitions one by one."""
+    """Return the partitions one by one."""
     return {(topic, number): None for topic, numbers in parts for number in numbers}
 
 
 def invalid_assignment(what: str) -> Refused:
-    """The refusal of an assignor's answer, as a sentence."""
+    """Return the refusal of an assignor's answer, as a sentence."""
     return Refused(Code.INVALID_REQUEST, f"the assignor {what}")

@@ -1,6 +1,7 @@
-"""The words of an assignment that a group's leader makes: what goes into an assignor, what comes out, and what an assignor is.
+"""The interface of client-side assignors: what goes into one, what comes out, and what one is.
 
-Topics are named here, as in the bytes that members exchange; `numbering.py` makes numbers of the names.
+Topics go by name here, as in the bytes that members exchange; `numbering.py` turns names into
+numbers.
 """
 
 from collections.abc import Generator, Iterable, Mapping
@@ -21,28 +22,28 @@ class TopicParts(NamedTuple):
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
-    """These partitions, each once, topics in order of name and numbers ascending."""
+    """Return these partitions, each once, topics in order of name and numbers ascending."""
     pairs = sorted(dict.fromkeys(partitions))
     return tuple(TopicParts(topic, tuple(number for _, number in run)) for topic, run in groupby(pairs, lambda pair: pair[0]))
 
 
 def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
-    """The same partitions, each once, topics in order of name and numbers ascending."""
+    """Return the same partitions, each once, topics in order of name and numbers ascending."""
     return by_topic((topic, number) for topic, numbers in parts for number in numbers)
 
 
 def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
-    """The partitions as a message has them."""
+    """Return the partitions as messages have them."""
     return tuple(ConsumerProtocolTopicPartition(topic=topic, partitions=partitions) for topic, partitions in parts)
 
 
 def from_wire(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
-    """The partitions that a message has."""
+    """Return the partitions in a message."""
     return tuple(TopicParts(part.topic, part.partitions) for part in parts)
 
 
 class Rebalance(IntEnum):
-    """How members of a group change hands; the higher of two that all can is taken."""
+    """The rebalance protocol; a group uses the highest that all its members support."""
 
     EAGER = 0
     """Everybody gives back everything before it joins again."""
@@ -52,9 +53,10 @@ class Rebalance(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member says to the leader when it joins.
+    """What a member tells the leader in JoinGroup.
 
-    user_data: what its assignor wrote. owned: what it had, in `generation`; -1 when it does not know (KIP-792).
+    user_data: what its assignor wrote. owned: what it owned in `generation`; -1 if it does not know
+    (KIP-792).
     instance_id: not in the bytes; the coordinator adds it.
     """
 
@@ -67,7 +69,9 @@ class Subscription:
 
 
 class TopicShape(NamedTuple):
-    """How many partitions a topic has, and the racks of each one's replicas where they are known."""
+    """The number of partitions of a topic, and the racks of each one's replicas where they are
+    known.
+    """
 
     partitions: int
     racks: tuple[tuple[str, ...], ...] = ()
@@ -79,7 +83,7 @@ Cluster = Mapping[str, TopicShape]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a member gets: partitions, and bytes from its leader's assignor to its own."""
+    """What a member is assigned: partitions, and bytes from the leader's assignor to its own."""
 
     partitions: tuple[TopicParts, ...] = ()
     user_data: bytes | None = None
@@ -90,23 +94,28 @@ AssignmentQueries = Generator[Any, Any, dict[str, Given]]
 
 
 class FollowUp(NamedTuple):
-    """A member shall join again at a time of the wall clock in ms, 0 for at once. why: the reason, for people."""
+    """The member rejoins at a wall-clock time in ms, 0 for at once. why: the reason, for people."""
 
     at_ms: int
     why: str
 
 
 class Farewell(NamedTuple):
-    """A member shall end, as soon as its owner has let go of everything in order. code, why: what it ends with."""
+    """The member ends, as soon as its owner has let go of everything in order.
+
+    Code, why: the error it ends with.
+    """
 
     code: Code
     why: str
 
 
 class Assignor(Protocol):
-    """A strategy by which the leader of a classic group shares out partitions. Subclass it, or write the same methods.
+    """A strategy by which the leader of a classic group assigns partitions.
 
-    One that has a memory (see `on_assignment`) must be an object of its own for each member.
+    Subclass it, or write the same methods.
+
+    One that keeps state (see `on_assignment`) must be an object of its own for each member.
     """
 
     name: str
@@ -115,17 +124,23 @@ class Assignor(Protocol):
     """What its assignments are good for. COOPERATIVE: it never gives a member what another still has (see `check_cooperative`)."""
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
-        """What a member that wants these topics tells the leader's assignor beside its subscription."""
+        """Return what a member that subscribes to these topics sends to the leader's assignor."""
         return None
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given] | AssignmentQueries:
-        """Who gets what, by member id; a member that is left out gets nothing. Asked of the leader's assignor only."""
+        """Return what each member gets, by member id; a member that is left out gets nothing.
+
+        Runs on the leader only.
+        """
         ...
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
-        """The member has been given this, in that generation of its group (KIP-341). Called on every member.
+        """Learn what this member was given, in that generation of its group (KIP-341).
 
-        A `FollowUp` makes the member join again then, unless the group rebalances before. With a `Farewell` it holds nothing any
-        more, whatever it was given, and ends. Our members heed both; other clients, by way of the adapters, cannot.
+        Called on every member.
+
+        A `FollowUp` makes the member rejoin then, unless the group rebalances before. With a
+        `Farewell` it holds nothing any more, whatever it was given, and ends. Our members heed
+        both; other clients, by way of the adapters, cannot.
         """
         return None

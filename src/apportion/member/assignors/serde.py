@@ -1,4 +1,6 @@
-"""Subscriptions and assignments as the bytes that members exchange through the coordinator."""
+"""The bytes of the embedded consumer protocol: subscriptions in JoinGroup, assignments in
+SyncGroup.
+"""
 
 from apportion.member.assignors.interface import Given, Subscription, each_once, from_wire, to_wire
 from apportion.wire.codec import Buffer
@@ -7,7 +9,10 @@ from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment,
 
 
 def encode_subscription(said: Subscription, version: int = consumer_serde.NEWEST) -> bytes:
-    """The subscription as its member sends it, topics in order. Versions: 1 has `owned`, 2 `generation`, 3 `rack_id`."""
+    """Return a member's ConsumerProtocolSubscription, topics in order.
+
+    Version 1 adds `owned`, 2 `generation`, 3 `rack_id`.
+    """
     value = ConsumerProtocolSubscription(
         topics=tuple(sorted(said.topics)),
         user_data=said.user_data,
@@ -19,7 +24,11 @@ def encode_subscription(said: Subscription, version: int = consumer_serde.NEWEST
 
 
 def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscription:
-    """The subscription that a member sent; DecodeError where the bytes are none. A generation below -1 is none, too."""
+    """Return the subscription in a member's metadata. Raises DecodeError.
+
+    A generation below -1 counts as none. instance_id: as the coordinator has it, since the bytes
+    lack it.
+    """
     _, value = consumer_serde.decode(ConsumerProtocolSubscription, blob)
     return Subscription(
         topics=value.topics,
@@ -32,12 +41,12 @@ def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscri
 
 
 def encode_assignment(given: Given, version: int = consumer_serde.NEWEST) -> bytes:
-    """What a member gets, as its leader sends it."""
+    """Return the ConsumerProtocolAssignment of what a member was given."""
     value = ConsumerProtocolAssignment(assigned_partitions=to_wire(given.partitions), user_data=given.user_data)
     return consumer_serde.encode(value, version)
 
 
 def decode_assignment(blob: Buffer) -> Given:
-    """What the leader sent. DecodeError for what is none, such as the zero bytes of a member whom a leader forgot."""
+    """Return what a member was given. Raises DecodeError."""
     _, value = consumer_serde.decode(ConsumerProtocolAssignment, blob)
     return Given(each_once(from_wire(value.assigned_partitions)), None if value.user_data is None else bytes(value.user_data))

@@ -1,8 +1,9 @@
-"""What a query asks before its member may be in its group: its writers, which sinks they are; the group, to whom it belongs.
+"""Whether a query may be in its group: its writers say which sinks they are, the group to which
+sinks it belongs.
 
-A question is a span that reads nothing (`Span.asks`); what the writers say of it comes with the next call. One that an earlier
-process has asked is asked anew where its answer is missing or leads nowhere, so that what the writers say now counts. Why it is
-so: docs/decisions/0041.
+A question is a span that reads nothing (`Span.question_number`); the writers' answer is there with
+the next call. A question of an earlier process is asked again where its answer is missing or would
+refuse the query, so that what the writers say now counts. Reasons: docs/decisions/0041.
 """
 
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ GROUP_HAS_MEMBERS = (  # a commit that no member makes is refused so where the g
 
 
 class GroupAdmission:
-    """What one process of a query has asked, and what it knows by that."""
+    """What one process of a query has asked, and what it knows by the answers."""
 
     def __init__(self, checkpoint: str) -> None:
         """Nothing is known. checkpoint: the id of the first question, unless a span before it has one.
@@ -61,56 +62,63 @@ class GroupAdmission:
         planned: what this process has planned last, a question or a batch. metadata: of every commit. may_join: the group was found
         to be this query's.
         """
-        self.planned = EMPTY_SPAN
-        self.metadata = ""
+        self.last_planned = EMPTY_SPAN
+        self.commit_metadata = ""
         self.may_join = False
         self._checkpoint = checkpoint
         self._confirmed = EMPTY_SPAN  # the last batch of which it is known that all writers were given it
-        self._awaited: Sinks = ()  # the sinks that have to answer the question that is open
-        self._nameless: dict[TopicIdPartition, int] | None = None  # as a newcomer has found the group; None: it has proof
-        self._members: tuple[str, ...] = ()  # those that have claimed nothing, and since when just they are seen
-        self._members_since_ms = 0
+        self._awaited_sinks: Sinks = ()  # the sinks that have to answer the question that is open
+        self._unclaimed_at_start: dict[TopicIdPartition, int] | None = None  # as a newcomer has found the group; None: it has proof
+        self._unclaimed_members: tuple[str, ...] = ()  # those that have claimed nothing, and since when just they are seen
+        self._unclaimed_since_ms = 0
 
-    def ask(self, previous: Span) -> QueryGenerator[Span]:
-        """Return a span that reads nothing, for which the writers say which sinks they are.
+    def ask_writers(self, previous: Span) -> QueryGenerator[Span]:
+        """Return a span that reads nothing, by which the writers are asked which sinks they are.
 
-        It names the partitions of which the group has an offset that bears no name: the writers say whether their sinks know them.
+        It names the partitions whose committed offset names no sink: the writers say whether they
+        know them.
         """
         stored = yield from fetch_group_offsets(0)
-        resting = {place: (to, to) for place, to in previous.resting().items()}
-        self.planned = Span(
-            previous.id or self._checkpoint, resting, asks=previous.asks + 1, nameless=tuple(sorted(unclaimed_offsets(stored)))
+        resting = {place: (to, to) for place, to in previous.end_offsets().items()}
+        self.last_planned = Span(
+            previous.id or self._checkpoint,
+            resting,
+            question_number=previous.question_number + 1,
+            unclaimed=tuple(sorted(unclaimed_offsets(stored))),
         )
-        return self.planned
+        return self.last_planned
 
-    def answered(self, previous: Span, told: WriterReport) -> QueryGenerator[Span | None]:
-        """Return None where the query's sinks are known and its member may be in the group; else where a question is to stand.
+    def check_answer(self, previous: Span, told: WriterReport) -> QueryGenerator[Span | None]:
+        """Return None where the member may be in the group.
 
-        Raises AnotherSink where the group is another sink's, and where this process has asked for itself. What an earlier process
-        was told may be out of date: who was refused may have a writer by now that adopts the group.
+        Else the span that the next question follows.
+
+        Raises AnotherSink where the group belongs to another sink and this process has asked for
+        itself. The answer to an earlier process may be out of date: the user may have set
+        adopt=True since.
         """
-        is_mine = previous == self.planned
-        if is_mine and not previous.asks and previous != self._confirmed:
+        is_mine = previous == self.last_planned
+        if is_mine and not previous.question_number and previous != self._confirmed:
             if missing := sinks_without_report(previous, told):
                 yield Note(
                     "warning",
                     f"the last batch was not given to {sink_names(missing)}: the writers are asked, and it is planned again",
                 )
-                return (yield from self._leave(rewound(previous, start_offsets(previous)), told, previous.sinks or ()))
+                return (yield from self._leave_and_ask(rewound(previous, start_offsets(previous)), told, previous.sinks or ()))
             self._confirmed = previous
         if previous.sinks is not None and told.adopt and told.sinks not in ((), previous.sinks):
-            return (yield from self._leave(previous, told, told.sinks))
-        if is_mine and previous.asks:
-            refuse_silent_writers(self._awaited, told)
+            return (yield from self._leave_and_ask(previous, told, told.sinks))
+        if is_mine and previous.question_number:
+            refuse_silent_writers(self._awaited_sinks, told)
         sinks = told.sinks if previous.sinks is None else previous.sinks
-        self.metadata = metadata_of(sinks)
+        self.commit_metadata = metadata_of(sinks)
         if self.may_join:
             return None
-        if previous.asks and not is_mine and not sinks and previous.asks < SILENCE_BELIEVED_AT:
+        if previous.question_number and not is_mine and not sinks and previous.question_number < SILENCE_BELIEVED_AT:
             yield Note("warning", "no writer has said which table it writes to; they are asked again, with another empty batch")
             return previous
         try:
-            yield from self._enter(sinks, told if is_mine else told._replace(adopt=False), previous)
+            yield from self._check_group(sinks, told if is_mine else told._replace(adopt=False), previous)
         except AnotherSink as refused:
             if is_mine:
                 raise
@@ -122,28 +130,39 @@ class GroupAdmission:
         self.may_join = True
         return None
 
-    def refuse_strangers(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
-        """Raise AnotherSink where a member without a sink has committed since this query, a newcomer, has looked first."""
-        if self._nameless is not None:
-            strange = {place: offset for place, offset in unclaimed_offsets(stored).items() if self._nameless.get(place) != offset}
+    def refuse_new_unclaimed_offsets(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
+        """Raise AnotherSink where a member without a sink has committed since this new query looked
+        first.
+        """
+        if self._unclaimed_at_start is not None:
+            strange = {
+                place: offset
+                for place, offset in unclaimed_offsets(stored).items()
+                if self._unclaimed_at_start.get(place) != offset
+            }
             refuse_skipped_records(sinks, strange)
 
-    def has_begun(self) -> None:
-        """The query has claimed the group, and nobody else has: it is no newcomer any more."""
-        self._nameless = None
+    def record_claim(self) -> None:
+        """Record that the query has claimed the group, and nobody else has."""
+        self._unclaimed_at_start = None
 
-    def _leave(self, stands: Span, told: WriterReport, awaited: Sinks) -> QueryGenerator[Span]:
-        """Leave the group, which nobody can adopt while it has members; return where the question is to stand."""
-        self._awaited = told.sinks if told.adopt else awaited
+    def _leave_and_ask(self, stands: Span, told: WriterReport, awaited: Sinks) -> QueryGenerator[Span]:
+        """Leave the group, which cannot be adopted while it has members.
+
+        Return the span for the next question.
+        """
+        self._awaited_sinks = told.sinks if told.adopt else awaited
         yield EndMembership()
         self.may_join = False
         return stands
 
-    def _enter(self, sinks: Sinks, told: WriterReport, previous: Span) -> QueryGenerator[None]:
-        """The group is this query's, or nobody's. Raises AnotherSink, before the member takes anything from others."""
+    def _check_group(self, sinks: Sinks, told: WriterReport, previous: Span) -> QueryGenerator[None]:
+        """Raise AnotherSink unless the group is this query's or nobody's, before the member takes
+        any partition.
+        """
         stored = yield from fetch_group_offsets(0)
         is_claimed = bool(claimed_sinks(stored))
-        is_new = bool(sinks and previous.asks and not told.holds and not is_claimed)
+        is_new = bool(sinks and previous.question_number and not told.has_records and not is_claimed)
         try:
             refuse_other_sinks(sinks, stored)
             if is_new:
@@ -151,17 +170,20 @@ class GroupAdmission:
         except AnotherSink:
             if not told.adopt:
                 raise
-            yield from self._adopt(sinks, stored)
+            yield from self._adopt_group(sinks, stored)
         else:
             if is_new and stored and not previous.ranges:
                 yield from self._await_claim(sinks)
-                self._nameless = unclaimed_offsets(stored)
+                self._unclaimed_at_start = unclaimed_offsets(stored)
 
-    def _adopt(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
-        """Every offset of the group bears this query's sinks. Raises AnotherSink where the group has members."""
+    def _adopt_group(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
+        """Commit every offset again with this query's sinks.
+
+        Raises AnotherSink where the group has members.
+        """
         offsets = {place: one.offset for place, one in stored.items() if one.offset is not None}
         try:
-            yield CommitOffsets(offsets, 0, self.metadata)
+            yield CommitOffsets(offsets, 0, self.commit_metadata)
         except Refused as refused:
             if refused.code not in GROUP_HAS_MEMBERS:
                 raise
@@ -173,19 +195,19 @@ class GroupAdmission:
         yield Note("warning", f"adopt=True: the group belonged to {before}, and belongs to {sink_names(sinks)} from now on")
 
     def _await_claim(self, sinks: Sinks) -> QueryGenerator[None]:
-        """Wait for those who are in the group and have not said which sink they write to, for a session at most.
+        """Wait for members that have not named their sink, a session timeout at most.
 
-        Another query of the same sink, which began a moment before, says so with its first offsets. Raises NotYet while it may,
-        AnotherSink then.
+        Another query of the same sink that began a moment earlier names it with its first commit.
+        Raises NotReady while that may happen, AnotherSink after.
         """
         members: tuple[str, ...] = yield ListMembers()
         if not members:
             return
         seen: MembershipSnapshot = yield ReadMembership()
-        if members != self._members:
-            self._members, self._members_since_ms = members, seen.now_ms
+        if members != self._unclaimed_members:
+            self._unclaimed_members, self._unclaimed_since_ms = members, seen.read_at_ms
         what = f"it has members ({len(members)}) that have not said which sink they write to"
-        if seen.now_ms - self._members_since_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
+        if seen.read_at_ms - self._unclaimed_since_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
             raise NotReady(f"{what}; this query, which writes to {sink_names(sinks)}, waits for their first offsets, or their end")
         raise AnotherSink(
             f"{what}, and this query writes to {sink_names(sinks)}: what they read would never be there. "
@@ -196,8 +218,10 @@ class GroupAdmission:
 def offsets_skipping_records(
     offsets: Mapping[TopicIdPartition, int], previous: Span
 ) -> QueryGenerator[dict[TopicIdPartition, int]]:
-    """Return those of these offsets that skip records: neither where the checkpoint stands itself, nor where a log begins."""
-    others = {place: offset for place, offset in offsets.items() if previous.to_or_none(place) != offset}
+    """Return the offsets that skip records: ahead of a log's start, and not where the checkpoint
+    ends.
+    """
+    others = {place: offset for place, offset in offsets.items() if previous.end_or_none(place) != offset}
     starts: dict[TopicIdPartition, int] = (yield LogStartOffsets(tuple(others))) if others else {}
     return {place: offset for place, offset in others.items() if offset > starts[place]}
 
@@ -210,7 +234,7 @@ def start_offsets(batch: Span) -> dict[TopicIdPartition, int]:
 def fetch_group_offsets(
     incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
 ) -> QueryGenerator[dict[TopicIdPartition, OffsetAndMetadata]]:
-    """Return what the group has stored of every partition that its members may read."""
+    """Return the committed offsets of every partition that the group's members may read."""
     topics: dict[str, Topic] = yield SubscribedTopics()
     places = {TopicIdPartition(topic.name, topic.id, number) for topic in topics.values() for number in range(topic.partitions)}
     wanted = tuple(sorted(places.union(gained)))

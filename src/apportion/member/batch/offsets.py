@@ -1,7 +1,9 @@
-"""Committing and fetching a group's offsets: the requests, the answers, and what of a span is due.
+"""OffsetCommit and OffsetFetch: requests, responses, and which ends of a span are due to be
+committed.
 
-Pure translation both ways. Requests name every topic by name and by id; the version that is spoken decides which one travels.
-A commit bears the member's id and epoch, and the coordinator refuses it when they are not of this moment.
+Pure translation both ways. Requests name every topic by name and id; the version in use decides
+which one is sent. A commit carries the member's id and epoch, and the coordinator refuses it if
+they are out of date.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -27,7 +29,10 @@ V = TypeVar("V")
 
 
 class Membership(NamedTuple):
-    """Who commits. The default is nobody: allowed while the group has no members."""
+    """The member that commits or fetches offsets.
+
+    The default is no member: allowed while the group is empty.
+    """
 
     member_id: str = ""
     epoch: int = -1
@@ -40,9 +45,11 @@ NO_MEMBER = Membership()
 def due_commits(
     previous: Span, held: Container[TopicIdPartition], committed: Mapping[TopicIdPartition, int | None]
 ) -> dict[TopicIdPartition, int]:
-    """What the group should hear: where `previous` ended, for the places now held, where that is above what it knows.
+    """Return the ends of `previous` for partitions still held, where the group does not have them
+    yet.
 
-    Everything below those offsets must be durable where it was written; a span that Spark hands to latestOffset is.
+    Everything below these offsets must be durable in the sink: a span that Spark hands to
+    latestOffset is.
     """
     return {
         place: to
@@ -54,7 +61,7 @@ def due_commits(
 def commit_request(
     group_id: str, offsets: Mapping[TopicIdPartition, int], who: Membership = NO_MEMBER, metadata: str = ""
 ) -> OffsetCommitRequest:
-    """The request that stores these offsets as that member."""
+    """Return the OffsetCommit request of this member."""
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=who.epoch,
@@ -75,7 +82,7 @@ def commit_request(
 
 
 def commit_errors(response: OffsetCommitResponse, places: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Code]:
-    """What became of each place's commit; UNKNOWN_SERVER_ERROR where the answer does not say."""
+    """Return each partition's error code; UNKNOWN_SERVER_ERROR where the response leaves it out."""
     said = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(partition.error_code)
         for topic in response.topics
@@ -85,7 +92,7 @@ def commit_errors(response: OffsetCommitResponse, places: Iterable[TopicIdPartit
 
 
 def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER) -> OffsetFetchRequest:
-    """The request for the group's offsets of these places, as that member."""
+    """Return the OffsetFetch request of this member; only stable offsets are returned (KIP-447)."""
     topics = tuple(
         OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=tuple(number for number, _ in partitions))
         for (topic, topic_id), partitions in _by_topic(dict.fromkeys(places)).items()
@@ -95,26 +102,31 @@ def fetch_request(group_id: str, places: Iterable[TopicIdPartition], who: Member
 
 
 class OffsetAndMetadata(NamedTuple):
-    """What a group has for one partition: the offset, None where it has none, and what was committed with it."""
+    """A group's committed offset of one partition, None where it has none, and the metadata
+    committed with it.
+    """
 
     offset: int | None
     metadata: str = ""
 
 
 class FetchedOffsets(NamedTuple):
-    """What the group has. codes: the places, if any, of which it could not be told."""
+    """The committed offsets in an OffsetFetch response.
 
-    stored: dict[TopicIdPartition, OffsetAndMetadata]
+    codes: the errors, of partitions that have one.
+    """
+
+    committed: dict[TopicIdPartition, OffsetAndMetadata]
     codes: dict[TopicIdPartition, Code]
 
     @property
     def offsets(self) -> dict[TopicIdPartition, int | None]:
-        """The offsets alone."""
-        return {place: one.offset for place, one in self.stored.items()}
+        """The offsets without their metadata."""
+        return {place: one.offset for place, one in self.committed.items()}
 
 
 def parse_fetch_response(response: OffsetFetchResponse, places: Iterable[TopicIdPartition]) -> tuple[Code, FetchedOffsets]:
-    """The group's own error, and what the answer says about each place."""
+    """Return the group's error code, and what the response says of each partition."""
     group = response.groups[0]
     said = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): (

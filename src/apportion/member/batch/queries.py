@@ -1,6 +1,7 @@
-"""What a member that works in batches asks the cluster, its own membership and its query's writers: each question is a value.
+"""The queries of the batch rule to its membership, to the cluster and to the query's writers.
 
-A rule yields an `Query` and is sent the answer; whoever drives the rule (`spark.owner`, `sim.worker`, a test) knows whom to ask.
+Each query is a value. The rule yields one and is sent the answer, or has an exception thrown in;
+the driver that answers is `spark.batch_member`, `sim.actors.worker` or a test.
 """
 
 from collections.abc import Generator, Mapping
@@ -9,66 +10,76 @@ from typing import Any, NamedTuple, TypeVar
 
 from apportion.machine import Note
 from apportion.member.batch.span import Span
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment
+from apportion.member.membership import Assignment, View
 from apportion.topics import TopicIdPartition
 
 T = TypeVar("T")
 
 
 class NotReady(Exception):
-    """Nothing can be said now: no place in the group, or the cluster does not answer. The next attempt may."""
+    """The next batch cannot be planned now: no assignment yet, or no answer.
+
+    The next attempt may succeed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWriterReport:
-    """What have the query's writers said when they were given the batch of this span? The answer is an Announcement."""
+    """Read what the query's writers reported of the batch `previous`. Answer: WriterReport."""
 
     previous: Span
 
 
 @dataclass(frozen=True, slots=True)
 class StartMembership:
-    """The member is to join its group, if it has not begun to. The answer, None, comes at once."""
+    """Join the group, unless the member has begun to. Answer: None, at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndMembership:
-    """The member is to leave its group for good, if it has joined; a later Join begins a new one. The answer, None, comes then."""
+    """Leave the group for good, if the member has joined. Answer: None, when it has left."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMembership:
-    """How does the membership stand? The answer is a `MembershipSnapshot`, and never fails."""
+    """Read the member's present state. Answer: MembershipSnapshot; never fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTimeout:
-    """How long may a member be silent, in ms (group.consumer.session.timeout.ms, or its own session)? The answer is an int."""
+    """Read the session timeout in ms (group.consumer.session.timeout.ms, or session.timeout.ms).
+    Answer: int.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribedTopics:
-    """Which of the subscribed topics exist now, asked freshly? The answer is a dict of name to Topic."""
+    """Fetch metadata of the subscribed topics that exist. Answer: dict[str, Topic] by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopics:
-    """Which topics of these names exist now, asked freshly? The answer is a Topics."""
+    """Fetch metadata of the named topics that exist. Answer: Topics."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveTopicNames:
-    """Which places are these partitions? The answer is a tuple of Place in order, without those of topics nobody knows."""
+    """Look up the topic names of an assignment's ids.
 
-    held: Assignment
+    Answer: tuple[TopicIdPartition, ...] in order, without topics that the cluster does not know.
+    """
+
+    partitions: Assignment
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptAssignment:
-    """From now on exactly `target` is used, in that incarnation. The answer is the View after the member has heard it."""
+    """Tell the member that exactly `target` is in use from now on.
+
+    Answer: View, once the member knows.
+    """
 
     incarnation: int
     target: Assignment
@@ -81,7 +92,7 @@ class FetchCommitted:
     incarnation: of the member that asks; 0 to ask without a member id. Answer: dict[TopicIdPartition, OffsetAndMetadata].
     """
 
-    places: tuple[TopicIdPartition, ...]
+    partitions: tuple[TopicIdPartition, ...]
     incarnation: int
 
 
@@ -99,26 +110,38 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True)
 class LogStartOffsets:
-    """Where do these logs begin? The answer is a dict of Place to int. There may be no places."""
+    """Read the log start offsets; there may be no partitions.
 
-    places: tuple[TopicIdPartition, ...]
+    Answer: dict[TopicIdPartition, int].
+    """
+
+    partitions: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LogEndOffsets:
-    """Where do these logs end, as the last stable offset? The answer is a dict of Place to int. There may be no places."""
+    """Read the last stable offsets; there may be no partitions.
 
-    places: tuple[TopicIdPartition, ...]
+    Answer: dict[TopicIdPartition, int].
+    """
+
+    partitions: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeAssignment:
-    """What has the group in mind for its members? The answer is a DescribedGroup; of a classic group it is a Parted."""
+    """Describe the group's target assignment.
+
+    Answer: DescribedGroup, or DescribedAssignment if it is classic.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ListMembers:
-    """Who is in the group and may read a subscribed topic, asked as nobody? The answer is a tuple of member ids in order."""
+    """List the members that may read a subscribed topic.
+
+    Answer: tuple[str, ...] of member ids in order.
+    """
 
 
 Query = (
@@ -144,7 +167,7 @@ QueryGenerator = Generator[Query, Any, T]
 
 
 class MembershipSnapshot(NamedTuple):
-    """The membership at one moment, and that moment on the monotonic clock."""
+    """A member's state, and the monotonic time at which it was read."""
 
     view: View
-    now_ms: int
+    read_at_ms: int

@@ -1,15 +1,24 @@
-"""A member that works in batches: what it holds between two of them, what it commits, and how it comes to the next.
+"""The rule by which a member that works in micro-batches comes from one batch to the next.
 
-What the coordinator wants is learnt at any time; only `BatchPlanner.next` applies it, so what is owned between two calls is frozen.
-Everything below a span's end is in the sink when that span comes back as `previous`: that is when its end is committed to the
-group, and only then is a revocation acknowledged. Which offsets the next span has is `member.plan.plan`.
+The coordinator may change the target assignment at any time; only `BatchPlanner.plan_next` applies
+it, so ownership is frozen while a batch runs. Spark hands a span back as `previous` once its batch
+is in the sink.
+This gives the order of the steps, which must not change:
 
-Before anything else the query's writers are asked which sinks they are, by a span that reads nothing (`Span.asks`), and the whole
-group's offsets, to whom they belong (`member.sinks`): only then does the member join. A question that an earlier process has
-asked is asked anew where its answer is missing or leads nowhere, so that what the writers say now counts.
+1. Ask the query's writers, by a span that reads nothing, which sinks they are, and check that the
+   group's committed offsets belong to the same sinks (`admission.py`). Only then join the group.
+2. Commit the ends of `previous`, which are durable now, with the member's epoch.
+3. Adopt the target. Only this acknowledges a revocation, so a new owner starts from the committed
+   ends.
+4. Fetch the committed offsets of gained partitions, and claim them for the query's sinks.
+5. Plan the next span (`plan.py`), commit start positions that were chosen anew, return the span.
 
-The rule asks the cluster by yielding an `Ask` and is sent the answer; what stood in the way of an answer is thrown in. Whoever
-drives it has the sockets, the clock and the patience; an attempt that an exception ends leaves everything fit for the next one.
+Example: `previous` is t-0 [0, 10), and the target moves to t-1. Step 2 commits t-0 at 10, step 3
+gives up t-0, step 4 finds 7 committed for t-1 by its last owner, and step 5 returns t-1 [7, 20).
+
+The rule is a generator that yields queries (`queries.py`); the driver has the sockets, the clock
+and the retries. An attempt that ends with an exception leaves a state from which the next attempt
+can go on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,8 +58,7 @@ from apportion.member.batch.sinks import (
 )
 from apportion.member.batch.span import Span, topic_id_text
 from apportion.member.classic.described import has_full_assignment
-from apportion.member.consumer.machine import View
-from apportion.member.membership import MembershipState
+from apportion.member.membership import MembershipState, View
 from apportion.topics import Topic, TopicId, TopicIdPartition, Topics
 
 SHARE_GRACE_MS = 5_000
@@ -58,26 +66,26 @@ TOPIC_GONE = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class DataLoss(RuntimeError):
-    """Records that were to be read are gone; the text says which offsets and what to do."""
+    """Records that should have been read are gone; the text names the offsets and what to do."""
 
 
 class MembershipFailed(RuntimeError):
-    """This cannot be a member of its group; the text says why."""
+    """The member cannot be in its group; the text says why."""
 
 
 class AssignmentIncomplete(NotReady):
-    """The group answers, but has not given this member all of its share yet."""
+    """The group answers, but has not assigned everything to this member yet that it will."""
 
 
 class HeldPartitions(NamedTuple):
-    """What the last span stood on: its partitions, and the incarnation of the member that held them."""
+    """The partitions of the last span, and the incarnation of the member that held them."""
 
     incarnation: int
-    places: Mapping[TopicIdPartition, None]
+    partitions: Mapping[TopicIdPartition, None]
 
 
 class BatchPlanner:
-    """What a member that works in batches holds between two of them, and how it comes to the next."""
+    """The state of a member that works in micro-batches, from one batch to the next."""
 
     def __init__(
         self, topics: tuple[str, ...], *, checkpoint: str, starting: StartingOffsets, fail_on_data_loss: bool = True
@@ -90,255 +98,302 @@ class BatchPlanner:
         self.ends: dict[TopicIdPartition, int] = {}
         self._topics = topics
         self._checkpoint = checkpoint
-        self._starting = starting
+        self._starting_offsets = starting
         self._fail_on_data_loss = fail_on_data_loss
-        self._questions = GroupAdmission(checkpoint)
-        self._back: dict[
+        self._admission = GroupAdmission(checkpoint)
+        self._rewinds: dict[
             TopicIdPartition, tuple[int, int]
         ] = {}  # where to go back to when the question is answered, and the batch's end
-        self._sizes: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
+        self._partition_counts: dict[TopicId, int] | None = None  # partitions of each topic when this member first looked
         self._session_ms = 0
-        self._outside()
+        self._forget_membership()
 
-    def _outside(self) -> None:
-        """This is no member of the group, and whose the group is, is to be found out."""
+    def _forget_membership(self) -> None:
+        """Reset everything that belongs to a membership.
+
+        Whose group it is must be checked again.
+        """
         self.held = HeldPartitions(0, {})
         self.planned_incarnation = 0
-        self._stored: dict[TopicIdPartition, int] = {}  # what this member has committed in this incarnation
-        self._joined = (0, 0)  # the last incarnation that had a place, and when that was first seen
-        self._looked = (0, 0)  # the incarnation and epoch in which a query whose sink has no name last looked for claims
-        self._made: dict[TopicIdPartition, int] = {}  # start positions that were committed before anybody was known to be alone
+        self._committed: dict[TopicIdPartition, int] = {}  # what this member has committed in this incarnation
+        self._assigned_since = (0, 0)  # the last incarnation that had a place, and when that was first seen
+        self._checked_epoch = (0, 0)  # the incarnation and epoch in which a query whose sink has no name last looked for claims
+        self._provisional_starts: dict[
+            TopicIdPartition, int
+        ] = {}  # start positions that were committed before anybody was known to be alone
 
-    def next(self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None) -> QueryGenerator[Span]:
-        """One attempt at the span after `previous`, which is in the sink; `previous` itself when nothing is new.
+    def plan_next(
+        self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
+    ) -> QueryGenerator[Span]:
+        """Return the span that follows `previous`, which is in the sink.
 
-        limit, caps: as in `plan.World`. Raises NotYet, DataLoss, MembershipFailed, AnotherSink, and whatever is thrown in.
+        `previous` itself if nothing is new.
+
+        limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
+        and whatever the driver throws in.
         """
         told: WriterReport = yield ReadWriterReport(previous)
-        if previous.sinks is None and not previous.asks:
-            return (yield from self._asking(previous, previous, told.back))
-        stands = yield from self._questions.answered(previous, told)
-        if not self._questions.may_join:
-            self._outside()
+        if previous.sinks is None and not previous.question_number:
+            return (yield from self._ask_writers(previous, previous, told.rewind))
+        stands = yield from self._admission.check_answer(previous, told)
+        if not self._admission.may_join:
+            self._forget_membership()
         if stands is not None:
-            return (yield from self._asking(stands, previous, told.back))
+            return (yield from self._ask_writers(stands, previous, told.rewind))
         sinks = told.sinks if previous.sinks is None else previous.sinks
-        stood = rewound(previous, told.back)
-        view = yield from self._accepted()
+        stood = rewound(previous, told.rewind)
+        view = yield from self._require_membership()
         if not sinks:
-            yield from self._look_at_epoch(view)
-        yield from self._commit(due_commits(stood, self.held.places, self._stored))
-        owned = yield from self._owned(view)
+            yield from self._check_claims_once_per_epoch(view)
+        yield from self._commit(due_commits(stood, self.held.partitions, self._committed))
+        owned = yield from self._adopt_target(view)
         if self.planned_incarnation != view.incarnation and not {*owned}.issuperset(previous.ranges):
-            yield from self.await_share(self._joined[1] + self._session_ms + SHARE_GRACE_MS)
-        kept = dict.fromkeys(place for place in owned if place in self.held.places and place in previous.ranges)
+            yield from self.require_full_assignment(self._assigned_since[1] + self._session_ms + SHARE_GRACE_MS)
+        kept = dict.fromkeys(place for place in owned if place in self.held.partitions and place in previous.ranges)
         yield from self._refuse_deleted(previous, owned)
         gained = tuple(place for place in owned if place not in kept)
-        committed, doubted = yield from self._taken_up(sinks, stood, gained, told.holds and previous.asks > 0)
-        back = {place: at for place, at in self._going_back(previous, told, committed).items() if place in owned}
+        committed, doubted = yield from self._claim_gained(sinks, stood, gained, told.has_records and previous.question_number > 0)
+        back = {place: at for place, at in self._rewind_offsets(previous, told, committed).items() if place in owned}
         doubted = tuple(place for place in doubted if place not in back)
         yield from self._commit(back)
         committed.update((place, offset) for place, offset in back.items() if place in committed)
         starts: dict[TopicIdPartition, int] = yield LogStartOffsets(owned)
         self.ends = yield LogEndOffsets(owned)
-        sizes = self._sizes or {}
+        sizes = self._partition_counts or {}
         world = PlanInput(
             checkpoint=self._checkpoint,
             logs={place: LogBounds(starts[place], self.ends[place]) for place in owned},
             kept=kept,
             committed=committed,
-            starting=self._starting,
-            newborn=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
+            starting_offsets=self._starting_offsets,
+            new_partitions=dict.fromkeys(place for place in owned if place.partition >= sizes.get(place.topic_id, 0)),
             limit=limit,
             caps=caps,
         )
         following = plan_batch(stood, world)
         yield from self._refuse_gaps(following)
-        if previous.asks:
-            self._made.update(following.commit_first)
+        if previous.question_number:
+            self._provisional_starts.update(following.commit_first)
         yield from self._commit(following.commit_first)
-        if previous.asks:
+        if previous.question_number:
             # Nobody else has come to the group at the same moment: of two that commit and then look, one sees the other.
-            yield from self._refuse_others(sinks, (yield from fetch_group_offsets(self.held.incarnation)))
-            self._made.clear()
-            self._questions.has_begun()
-        self._back.clear()
+            yield from self._refuse_other_sinks(sinks, (yield from fetch_group_offsets(self.held.incarnation)))
+            self._provisional_starts.clear()
+            self._admission.record_claim()
+        self._rewinds.clear()
         self.held, self.planned_incarnation = HeldPartitions(view.incarnation, dict.fromkeys(owned)), view.incarnation
-        is_news = following.span is not previous or previous.asks
-        planned = following.span._replace(sinks=sinks, asks=0, nameless=doubted) if is_news else previous
-        self._questions.planned = planned
+        is_news = following.span is not previous or previous.question_number
+        planned = following.span._replace(sinks=sinks, question_number=0, unclaimed=doubted) if is_news else previous
+        self._admission.last_planned = planned
         return planned
 
-    def _asking(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> QueryGenerator[Span]:
-        """A question to the writers, which stands there; where they have said to go back to is kept until it is answered."""
-        asking = yield from self._questions.ask(rewound(stands, back))
-        ends = previous.resting()
-        self._back.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
+    def _ask_writers(self, stands: Span, previous: Span, back: Mapping[TopicIdPartition, int]) -> QueryGenerator[Span]:
+        """Return a question to the writers.
+
+        Keep the rewinds that they asked for until it is answered.
+        """
+        asking = yield from self._admission.ask_writers(rewound(stands, back))
+        ends = previous.end_offsets()
+        self._rewinds.update((place, (offset, ends[place])) for place, offset in back.items() if place in ends)
         return asking
 
-    def _going_back(
+    def _rewind_offsets(
         self, previous: Span, told: WriterReport, committed: Mapping[TopicIdPartition, int | None]
     ) -> dict[TopicIdPartition, int]:
-        """Where the writers have said to go back to, but for what was read on since, past the batch of which it was said."""
-        ends = previous.resting()
-        said = {**self._back, **{place: (offset, ends[place]) for place, offset in told.back.items() if place in ends}}
+        """Return the offsets to which the writers want to rewind, by partition.
+
+        A partition that was read past the batch in question since, here or by another member, is
+        left out.
+        """
+        ends = previous.end_offsets()
+        said = {**self._rewinds, **{place: (offset, ends[place]) for place, offset in told.rewind.items() if place in ends}}
         return {
             place: offset
             for place, (offset, end) in said.items()
             if place not in committed or (known := committed[place]) is None or known <= end
         }
 
-    def _taken_up(
+    def _claim_gained(
         self, sinks: Sinks, stood: Span, gained: tuple[TopicIdPartition, ...], is_upgrade: bool
     ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], tuple[TopicIdPartition, ...]]]:
-        """The group's offsets of what was gained, and those of them that a sink must accept before they bear its name.
+        """Claim the gained partitions for this query's sinks by committing their offsets with the
+        sinks' names.
 
-        The others bear this query's sinks from now on. Accepted must be what bears no name and may pass over records; it is
-        renamed with the end of its batch. is_upgrade: the query asked, and a sink has fences of the group: then the offsets may
-        be those of a version that gave no names, and no fence to a partition without rows. Raises AnotherSink.
+        Returns their committed offsets, and the partitions that are not claimed yet: their offset
+        carries no sink's name and may skip records, so the sink has to admit the batch first, whose
+        end is then committed.
+        is_upgrade: the query asked its writers and a sink has fences of the group. Then offsets
+        without a name may come from an older version, which set no fence for a partition without
+        rows. Raises AnotherSink.
         """
         if not gained:
             return {}, ()
         stored = yield from fetch_group_offsets(self.held.incarnation, gained)
-        yield from self._refuse_others(sinks, stored)
+        yield from self._refuse_other_sinks(sinks, stored)
         committed = {place: stored[place].offset for place in gained}
         doubted: tuple[TopicIdPartition, ...] = ()
         if sinks and not (is_upgrade and (stood.ranges or not claimed_sinks(stored))):
             unnamed = unclaimed_offsets({place: stored[place] for place in gained})
-            above = {place: offset for place, offset in unnamed.items() if offset > (stood.to_or_none(place) or 0)}
+            above = {place: offset for place, offset in unnamed.items() if offset > (stood.end_or_none(place) or 0)}
             doubted = tuple(sorted((yield from offsets_skipping_records(above, stood))))
         foreign = (place for place in gained if sinks and sinks_of(stored[place].metadata) != sinks and place not in doubted)
         claimed = {place: offset for place in foreign if (offset := committed[place]) is not None}
         for place in doubted:
-            self._stored.pop(place, None)
+            self._committed.pop(place, None)
         # The ends of `stood` that the group has not heard of were written by an earlier incarnation, or process.
         yield from self._commit({**claimed, **due_commits(stood, committed, committed)})
         return committed, doubted
 
-    def _refuse_others(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
-        """Raise AnotherSink if another sink has a claim; start positions that were made for nothing are nobody's then."""
+    def _refuse_other_sinks(self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> QueryGenerator[None]:
+        """Raise AnotherSink if another sink has claimed an offset.
+
+        Then mark our own unread starts as nobody's.
+        """
         try:
             refuse_other_sinks(sinks, stored)
-            self._questions.refuse_strangers(sinks, stored)
+            self._admission.refuse_new_unclaimed_offsets(sinks, stored)
         except AnotherSink:
             unread = {
                 place: offset
-                for place, offset in self._made.items()
-                if stored.get(place) == OffsetAndMetadata(offset, self._questions.metadata)
+                for place, offset in self._provisional_starts.items()
+                if stored.get(place) == OffsetAndMetadata(offset, self._admission.commit_metadata)
             }
             if unread:
                 yield CommitOffsets(unread, self.held.incarnation, UNREAD_METADATA)
             raise
 
-    def _look_at_epoch(self, view: View) -> QueryGenerator[None]:
-        """Raise AnotherSink if a sink has claimed the group: a query whose sink has no name looks when the group has changed."""
-        if (view.incarnation, view.epoch) != self._looked:
-            yield from self._refuse_others((), (yield from fetch_group_offsets(view.incarnation)))
-            self._looked = view.incarnation, view.epoch
+    def _check_claims_once_per_epoch(self, view: View) -> QueryGenerator[None]:
+        """Raise AnotherSink if a sink has claimed the group since.
 
-    def await_share(self, until_ms: int) -> QueryGenerator[None]:
-        """ShareAwaited while the coordinator has more in mind for this member than it has given, and it is not `until_ms`.
+        For a query whose sinks are unknown.
+        """
+        if (view.incarnation, view.epoch) != self._checked_epoch:
+            yield from self._refuse_other_sinks((), (yield from fetch_group_offsets(view.incarnation)))
+            self._checked_epoch = view.incarnation, view.epoch
 
-        A coordinator may take a member in before it has reckoned its share, or while others still hold it. A query that reads what
-        is there and stops would stop too early; one that comes back would forget where it stood in the partitions that are to come.
+    def require_full_assignment(self, until_ms: int) -> QueryGenerator[None]:
+        """Raise AssignmentIncomplete while the group will assign more to this member, until
+        `until_ms`.
+
+        A coordinator may admit a member before it has computed its assignment, or while others
+        still hold its partitions. A query that reads what is there and stops (availableNow) would
+        stop too early; one that restarts would forget its position in partitions that are yet to
+        come.
         """
         seen: MembershipSnapshot = yield ReadMembership()
-        if seen.now_ms < until_ms and not has_full_assignment(seen.view, (yield DescribeAssignment())):
+        if seen.read_at_ms < until_ms and not has_full_assignment(seen.view, (yield DescribeAssignment())):
             raise AssignmentIncomplete("the group has not given this member all of its share yet")
 
-    def _accepted(self) -> QueryGenerator[View]:
-        """The membership, which the coordinator has accepted not longer ago than a session lasts. Raises NotReady."""
+    def _require_membership(self) -> QueryGenerator[View]:
+        """Return the membership if the coordinator accepted it within a session timeout.
+
+        Raises NotReady.
+        """
         seen: MembershipSnapshot = yield ReadMembership()
         view = seen.view
         if view.state is MembershipState.FATAL:
             raise MembershipFailed(str(view.error))
-        if self._sizes is None:
-            yield from self._look_at_topics()
+        if self._partition_counts is None:
+            yield from self._read_initial_topics()
         if view.incarnation != self.held.incarnation:
-            self.held, self._stored = HeldPartitions(view.incarnation, {}), {}
+            self.held, self._committed = HeldPartitions(view.incarnation, {}), {}
         if view.epoch <= 0 or view.target is None:
             raise NotReady(f"the member has no place in the group yet ({view.state.value})")
-        if view.incarnation != self._joined[0]:
-            self._joined = view.incarnation, seen.now_ms
+        if view.incarnation != self._assigned_since[0]:
+            self._assigned_since = view.incarnation, seen.read_at_ms
         if is_silent(seen, self._session_ms):
             raise NotReady(f"the coordinator has accepted no heartbeat for {self._session_ms} ms")
         return view
 
-    def _look_at_topics(self) -> QueryGenerator[None]:
-        """What was there when this member first looked is known: all that appears later is read from its beginning."""
+    def _read_initial_topics(self) -> QueryGenerator[None]:
+        """Remember the topics' sizes at the start: partitions that appear later are read from their
+        beginning.
+        """
         self._session_ms = yield SessionTimeout()
         topics: dict[str, Topic] = yield SubscribedTopics()
-        self._sizes = {topic.id: topic.partitions for topic in topics.values()}
+        self._partition_counts = {topic.id: topic.partitions for topic in topics.values()}
         for name in self._topics:
             if name not in topics:
                 yield Note("warning", f"topic {name} does not exist yet; it is read from its beginning once it does")
 
-    def _owned(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
-        """What the coordinator wants held is held: what it took away is dropped, and only then may it hear so."""
+    def _adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+        """Adopt the coordinator's target.
+
+        Revoked partitions are dropped here first, and only then acknowledged.
+        """
         assert view.target is not None
         owned: tuple[TopicIdPartition, ...] = yield ResolveTopicNames(view.target)
         if view.target != view.owned:
-            self.held = HeldPartitions(view.incarnation, dict.fromkeys(place for place in owned if place in self.held.places))
+            self.held = HeldPartitions(view.incarnation, dict.fromkeys(place for place in owned if place in self.held.partitions))
             now: View = yield AdoptAssignment(view.incarnation, view.target)
             if (now.incarnation, now.owned) != (view.incarnation, view.target):
                 raise NotReady("the group has changed its mind about what this member holds")
         return owned
 
     def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
-        """The group has stored these offsets; those that it has already are not sent again, those of deleted topics never."""
-        new = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset}
+        """Commit offsets, without those that the group has already and those of deleted topics."""
+        new = {place: offset for place, offset in offsets.items() if self._committed.get(place) != offset}
         if not new:
             return
         try:
-            yield CommitOffsets(new, self.held.incarnation, self._questions.metadata)
+            yield CommitOffsets(new, self.held.incarnation, self._admission.commit_metadata)
         except Refused as refused:
-            gone = (yield from self._deleted(new)) if refused.code in TOPIC_GONE else ()
+            gone = (yield from self._deleted_partitions(new)) if refused.code in TOPIC_GONE else ()
             if not gone:
                 raise
-            yield from self._lose_topics(new, gone)
+            yield from self._report_deleted_topics(new, gone)
             self.held = HeldPartitions(
-                self.held.incarnation, dict.fromkeys(place for place in self.held.places if place not in gone)
+                self.held.incarnation, dict.fromkeys(place for place in self.held.partitions if place not in gone)
             )
             yield from self._commit({place: offset for place, offset in new.items() if place not in gone})
-        self._stored.update(new)
+        self._committed.update(new)
 
     def _refuse_deleted(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> QueryGenerator[None]:
-        """A topic that the last span read and that is gone is data loss: its unread records cannot be read any more."""
+        """Report data loss if a topic that the last span read was deleted: its unread records are
+        gone.
+        """
         mine = dict.fromkeys(owned)
-        gone = yield from self._deleted(place for place in previous.ranges if place not in mine)
+        gone = yield from self._deleted_partitions(place for place in previous.ranges if place not in mine)
         if gone:
-            yield from self._lose_topics(previous.resting(), gone)
+            yield from self._report_deleted_topics(previous.end_offsets(), gone)
 
-    def _deleted(self, places: Iterable[TopicIdPartition]) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
-        """Those of the places whose topic does not exist any more, or only as another topic of the same name."""
+    def _deleted_partitions(self, places: Iterable[TopicIdPartition]) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+        """Return the partitions whose topic was deleted, or recreated under the same name."""
         suspects = tuple(places)
         if not suspects:
             return ()
         topics: Topics = yield ExistingTopics(tuple(dict.fromkeys(place.topic for place in suspects)))
         return tuple(place for place in suspects if (now := topics.named(place.topic)) is None or now.id != place.topic_id)
 
-    def _lose_topics(self, read: Mapping[TopicIdPartition, int], gone: tuple[TopicIdPartition, ...]) -> QueryGenerator[None]:
+    def _report_deleted_topics(
+        self, read: Mapping[TopicIdPartition, int], gone: tuple[TopicIdPartition, ...]
+    ) -> QueryGenerator[None]:
         topics = ", ".join(dict.fromkeys(f"{place.topic} (id {topic_id_text(place.topic_id)})" for place in gone))
         unread = ", ".join(f"{place} from offset {read[place]}" for place in gone)
-        yield from self._lose(f"topic {topics} was deleted or created again: not read were {unread}")
+        yield from self._report_data_loss(f"topic {topics} was deleted or created again: not read were {unread}")
 
     def _refuse_gaps(self, following: BatchPlan) -> QueryGenerator[None]:
-        """Gaps are data loss. Those of a topic that was made again are the topic's: offsets are asked for by its name."""
-        if following.gaps:
-            gone = yield from self._deleted(gap.place for gap in following.gaps)
-            if gone:
-                yield from self._lose_topics({gap.place: gap.expected for gap in following.gaps}, gone)
-                raise NotReady(f"the group has not heard yet that topic {gone[0].topic} was deleted")
-            yield from self._lose("; ".join(map(str, following.gaps)))
+        """Report offsets that are gone as data loss.
 
-    def _lose(self, what: str) -> QueryGenerator[None]:
-        """DataLoss, or one line in the log where the options allow it."""
+        If the topic was recreated, the gap is that topic's: ListOffsets asks by name.
+        """
+        if following.gaps:
+            gone = yield from self._deleted_partitions(gap.partition for gap in following.gaps)
+            if gone:
+                yield from self._report_deleted_topics({gap.partition: gap.expected for gap in following.gaps}, gone)
+                raise NotReady(f"the group has not heard yet that topic {gone[0].topic} was deleted")
+            yield from self._report_data_loss("; ".join(map(str, following.gaps)))
+
+    def _report_data_loss(self, what: str) -> QueryGenerator[None]:
+        """Raise DataLoss, or log it where failOnDataLoss is false."""
         if self._fail_on_data_loss:
             raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
         yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
 
 
 def is_silent(seen: MembershipSnapshot, session_ms: int) -> bool:
-    """Whether the coordinator may have given this member up: it has accepted no heartbeat for as long as a session lasts."""
+    """Return whether the coordinator may have expired this member: no heartbeat accepted for a
+    session timeout.
+    """
     accepted_ms = seen.view.last_accepted_ms
-    return accepted_ms is None or seen.now_ms - accepted_ms > session_ms
+    return accepted_ms is None or seen.read_at_ms - accepted_ms > session_ms

@@ -1,9 +1,10 @@
-"""To which sink a consumer group belongs, as the metadata of its committed offsets says it.
+"""To which sinks a consumer group belongs, by the metadata of its committed offsets.
 
-A committed offset says that the records below it are done, and that is true for one sink alone: a query with another table, or a
-plain consumer, that goes on from there moves the offset past records which the first sink never gets. So every commit of a query
-whose sink is known bears the sink's name, a query reads the whole group's offsets before it joins, and one whose sink is another
-is refused. This module knows the words and the rule; `batches` says when to ask. Why it is so: docs/decisions/0041.
+A committed offset says that the records below it are processed, and that is true for one sink only.
+A query with another table, or a plain consumer, that goes on from there commits past records which
+the first sink never gets. So a query whose sinks are known commits with their names as metadata,
+reads all offsets of the group before it joins, and is refused where they name other sinks. Reasons:
+docs/decisions/0041.
 """
 
 import json
@@ -25,16 +26,18 @@ class AnotherSink(RuntimeError):
 
 
 class WriterReport(NamedTuple):
-    """What the writers of a query say to its source.
+    """What the writers of a query tell its source.
 
-    sinks: the names of what they write to. adopt: the user says that the group is this query's from now on.
-    holds: a sink has records of this group already. back: where to go on instead of where the last span ended, by partition.
+    sinks: what they write to. adopt: the user gives the group to this query
+    (delta.Writer(adopt=True)).
+    has_records: a sink has fences of this group already. rewind: by partition, where to go on
+    instead of at the end of the last span.
     """
 
     sinks: Sinks = ()
     adopt: bool = False
-    holds: bool = False
-    back: Mapping[TopicIdPartition, int] = {}
+    has_records: bool = False
+    rewind: Mapping[TopicIdPartition, int] = {}
 
 
 NO_REPORT = WriterReport()
@@ -42,12 +45,12 @@ NO_REPORT = WriterReport()
 
 
 def metadata_of(sinks: Sinks) -> str:
-    """Return the metadata with which a query that writes to `sinks` commits its offsets; "" if its sink is not known."""
+    """Return the commit metadata of a query that writes to `sinks`; "" if they are not known."""
     return _text(sinks) if sinks else ""
 
 
 def sinks_of(metadata: str) -> Sinks | None:
-    """Return the sinks that committed with this metadata; None if it is not ours, so that nothing is said of a sink."""
+    """Return the sinks that committed with this metadata; None if it is not ours."""
     try:
         told = json.loads(metadata)
         sinks = told["sinks"] if isinstance(told, dict) else None
@@ -61,7 +64,7 @@ UNREAD_METADATA = json.dumps({"sinks": []}, separators=(",", ":"))
 
 
 def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
-    """Raise AnotherSink if an offset bears the name of another sink than `mine`.
+    """Raise AnotherSink if a committed offset names other sinks than `mine`.
 
     stored: of every partition that the group may read.
     """
@@ -71,7 +74,9 @@ def refuse_other_sinks(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndM
 
 
 def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int]) -> None:
-    """Raise AnotherSink if there are such offsets: nothing says that the records below them are in `mine`."""
+    """Raise AnotherSink if there are `skipped` offsets: nothing says that the records below them
+    are in `mine`.
+    """
     for place, offset in sorted(skipped.items()):
         raise AnotherSink(
             f"it has committed offsets ({place}: {offset}) that did not come from {sink_names(mine)}: the records below them "
@@ -81,18 +86,18 @@ def refuse_skipped_records(mine: Sinks, skipped: Mapping[TopicIdPartition, int])
 
 
 def claimed_sinks(stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> dict[TopicIdPartition, Sinks]:
-    """Return the sinks whose names the offsets bear, by partition in order."""
+    """Return the sinks that committed offsets name, by partition in order."""
     return {place: sinks for place, one in sorted(stored.items()) if (sinks := sinks_of(one.metadata))}
 
 
 def unclaimed_offsets(stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> dict[TopicIdPartition, int]:
-    """Return the offsets of which nothing says which sink they came from, by partition in order."""
+    """Return the committed offsets that name no sink, by partition in order."""
     named = ((place, one.offset) for place, one in sorted(stored.items()) if sinks_of(one.metadata) is None)
     return {place: offset for place, offset in named if offset is not None}
 
 
 def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
-    """Raise AnotherSink where a consumer, whose records go nobody knows where, is in a group that belongs to a sink."""
+    """Raise AnotherSink where a plain consumer is in a group that belongs to a sink."""
     for place, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
             f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the committed offset of {place} says: "
@@ -126,9 +131,9 @@ def _belongs(place: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
 
 
 def sinks_without_report(batch: Span, told: WriterReport) -> Sinks:
-    """Return those of the batch's sinks that were not given it, where it has offsets to read and several sinks.
+    """Return the batch's sinks that were not given it, if it has offsets to read and several sinks.
 
-    A single writer has nothing to say of a batch of its own.
+    A single writer reports nothing of a batch of its own.
     """
     sinks = batch.sinks or ()
     if len(sinks) < 2 or not any(start < to for start, to in batch.ranges.values()):

@@ -1,8 +1,31 @@
-"""A batch as a value: which offsets of which partitions it reads, and the one rule that admits it to a sink.
+"""A micro-batch as a value, and the rule that admits it to an exactly-once sink.
 
-A `Span` is everything that a batch is: replaying it later, anywhere, reads the same rows. It travels as the offset JSON of
-the Spark source, in one canonical form: sorted keys, plain integers, nothing that changes while no data does.
-`admit_range` is the fence that every exactly-once sink and the simulator share. This module knows no group and no clock.
+A `Span` is everything that a batch is: reading it again later, anywhere, gives the same rows. It
+travels as the offset JSON of the Spark source in one canonical form: sorted keys, plain integers,
+nothing that changes while no data does. This module knows no group and no clock.
+
+Exactly once, the problem: Spark repeats a batch after a failure, and an application that lost its
+partitions without knowing goes on writing them. Neither may bring a record to the sink twice, and
+no record may be left out between two batches.
+
+The method is fencing (an idempotent write by a stored high-water mark). The sink keeps one number
+for each partition, its fence: the offset after the last one that it has. A batch `[start, to)` and
+its new fences are written in one transaction, which fails if a fence has moved since it was read.
+`admit_range` compares:
+
+| fence | admitted of `[start, to)` | new fence |
+|---|---|---|
+| none | all: the sink has nothing of the partition | `to` |
+| below `start` | nothing: LostOffsets, as `[fence, start)` would never be written | |
+| from `start` up to `to` | `[fence, to)`: what is below was written by an earlier attempt | `to` |
+| above `to` | nothing: all of it was written already | unchanged |
+
+Why each offset is written once: of two transactions that read the same fence one fails, so admitted
+ranges follow one another without overlap; and they leave no gap, as a range above the fence is
+refused.
+
+Example: fence 5, batch [3, 9): rows 5 to 8 are written and the fence becomes 9. The same batch
+again: fence 9, nothing is written. A batch [12, 15): LostOffsets, since 9 to 11 are missing.
 """
 
 import json
@@ -20,13 +43,14 @@ QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
 
 
 class SpanError(ValueError):
-    """This JSON is not the offset of an apportion source; the message says where."""
+    """The JSON is not an offset of the apportion source; the text says where it is wrong."""
 
 
 class LostOffsets(ValueError):
-    """Offsets between a sink's fence and the span that should continue it were never written.
+    """Offsets between a sink's fence and the next batch were never written to the sink.
 
-    fence: None where the sink has none, and the group's offset, at which the span starts, did not come from the sink.
+    fence: None where the sink has none, and the batch starts at a committed offset that is not the
+    sink's.
     """
 
     def __init__(self, place: TopicIdPartition, fence: int | None, start: int, why: str = "") -> None:
@@ -35,55 +59,64 @@ class LostOffsets(ValueError):
         else:
             what = f"{place}: the sink has everything below offset {fence}, but the batch starts at {start}: {start - fence} lost"
         super().__init__(f"{what}. {why}" if why else what)
-        self.place, self.fence, self.start = place, fence, start
+        self.partition, self.fence, self.start = place, fence, start
 
 
 class Span(NamedTuple):
-    """The offsets `[start, to)` of every owned partition, in the order of their places.
+    """The offset ranges `[start, to)` that one batch reads, for every owned partition, in order.
 
-    id: the checkpoint that this span belongs to; "" only in `EMPTY_SPAN`, before the first plan.
-    sinks: the names of what its query writes to, () if they cannot be known; None in spans of before and where it `asks`.
-    asks: 0, or the number of a question: such a span reads nothing and is there so that the query's writers say which sinks they
-    are. nameless: of a question, the partitions of which the group has an offset that bears no sink's name. Where these offsets
-    are is not kept, since they may be set anew before the question is answered. Of another span, the partitions that start at such
-    an offset, which may pass over records: only the sink's fence can say whether they are written.
+    id: the checkpoint that the span belongs to; "" only in `EMPTY_SPAN`, before the first plan.
+    sinks: the names of what its query writes to; () if they cannot be known; None in spans of an
+    older format, and in questions.
+    question_number: 0, or the number of a question: a span that reads nothing, by which the query's
+    writers are asked which sinks they are.
+    unclaimed: of a question, the partitions whose committed offset carries no sink's name. The
+    offsets are not kept, as they may be set anew before the answer. Of a batch, the partitions that
+    start at such an offset: it may skip records, and only the sink's fence can say whether they are
+    written.
     """
 
     id: str
     ranges: Mapping[TopicIdPartition, tuple[int, int]]
     sinks: tuple[str, ...] | None = None
-    asks: int = 0
-    nameless: tuple[TopicIdPartition, ...] = ()
+    question_number: int = 0
+    unclaimed: tuple[TopicIdPartition, ...] = ()
 
-    def to_or_none(self, place: TopicIdPartition) -> int | None:
-        """The offset after the last one of `place`; None if the span does not own it."""
+    def end_or_none(self, place: TopicIdPartition) -> int | None:
+        """Return the offset after the last one of the partition.
+
+        None if the span does not own it.
+        """
         bounds = self.ranges.get(place)
         return None if bounds is None else bounds[1]
 
-    def resting(self) -> dict[TopicIdPartition, int]:
-        """Where every owned partition stands when this span has been written."""
+    def end_offsets(self) -> dict[TopicIdPartition, int]:
+        """Return, by partition, the offset at which the next batch begins."""
         return {place: to for place, (_, to) in self.ranges.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The offset as Spark keeps it, keys in canonical order. One topic name stands for one topic id."""
+        """Return the offset as Spark stores it, keys in canonical order.
+
+        A topic name has one topic id.
+        """
         topics: dict[str, dict[str, Any]] = {}
         for place in sorted(self.ranges, key=lambda place: (place.topic, str(place.partition))):
             entry = topics.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "span": {}})
             entry["span"][str(place.partition)] = list(self.ranges[place])
-        if self.sinks is None and not self.asks:
+        if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
         named = {"id": self.id, "sinks": None if self.sinks is None else list(self.sinks), "topics": topics, "v": FORMAT_WITH_SINKS}
-        if not self.asks and not self.nameless:
+        if not self.question_number and not self.unclaimed:
             return named
         nameless: dict[str, dict[str, Any]] = {}
-        for place in sorted(self.nameless):
+        for place in sorted(self.unclaimed):
             nameless.setdefault(place.topic, {"id": topic_id_text(place.topic_id), "partitions": []})["partitions"].append(
                 place.partition
             )
-        return {**({"asks": self.asks} if self.asks else {}), "id": self.id, "nameless": nameless, **named}
+        return {**({"asks": self.question_number} if self.question_number else {}), "id": self.id, "nameless": nameless, **named}
 
-    def text(self) -> str:
-        """The canonical JSON text: equal spans give equal texts."""
+    def canonical_json(self) -> str:
+        """Return the canonical JSON text: equal spans give equal texts."""
         return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
 
 
@@ -92,17 +125,17 @@ EMPTY_SPAN = Span("", {})
 
 
 def sorted_span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> Span:
-    """The span of these ranges, in the order of their places."""
+    """Return the span of these ranges, in order of partition."""
     return Span(id, {place: ranges[place] for place in sorted(ranges)})
 
 
 def topic_id_text(topic_id: TopicId) -> str:
-    """A topic id as Kafka's tools print it: 22 characters of base64."""
+    """Return a topic id as Kafka's tools print it: 22 characters of base64."""
     return urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
 def topic_id_bytes(text: str) -> TopicId:
-    """The 16 bytes of a topic id; SpanError if `text` is not one."""
+    """Return the 16 bytes of a topic id. Raises SpanError if `text` is not one."""
     try:
         raw = urlsafe_b64decode(text + "==")
     except ValueError:
@@ -113,7 +146,7 @@ def topic_id_bytes(text: str) -> TopicId:
 
 
 def parse_span(offset: Any) -> Span:
-    """The span that `offset` says, a dict or its JSON text; SpanError says what is wrong and where."""
+    """Return the span that `offset` describes, a dict or its JSON text. Raises SpanError."""
     if isinstance(offset, str | bytes):
         try:
             offset = json.loads(offset)
@@ -138,9 +171,9 @@ def parse_span(offset: Any) -> Span:
             ranges[TopicIdPartition(topic, topic_id, _partition(topic, number))] = _bounds(topic, number, bounds)
     found = sorted_span(offset["id"], ranges)
     if is_question:
-        return found._replace(asks=_number(offset["asks"]), nameless=_nameless(offset["nameless"]))
+        return found._replace(question_number=_number(offset["asks"]), unclaimed=_nameless(offset["nameless"]))
     if is_doubted:
-        return found._replace(sinks=_sinks(offset["sinks"]), nameless=_nameless(offset["nameless"]))
+        return found._replace(sinks=_sinks(offset["sinks"]), unclaimed=_nameless(offset["nameless"]))
     return found if version == FORMAT else found._replace(sinks=_sinks(offset["sinks"]))
 
 
@@ -198,9 +231,9 @@ def _bounds(topic: str, number: str, bounds: Any) -> tuple[int, int]:
 
 
 class RangeAdmission(NamedTuple):
-    """What a sink may write of one partition's range: the rows at and above `lower` and below `to`.
+    """What a sink may write of one partition's range: the rows in `[lower, to)`.
 
-    fence: what the sink's fence must say in the same transaction; None where it stays as it is.
+    fence: the sink's new fence, to be set in the same transaction; None if it stays.
     """
 
     lower: int
@@ -209,7 +242,7 @@ class RangeAdmission(NamedTuple):
 
 
 def lowest_admitted(start: int, fence: int) -> int:
-    """Where a range begins to be news to a sink: nothing below its fence."""
+    """Return the first offset of a range that the sink does not have yet."""
     return max(start, fence)
 
 
@@ -218,20 +251,18 @@ def admit_range(
     bounds: tuple[int, int],
     fence: int | None,
     *,
-    is_nameless: bool = False,
+    is_unclaimed: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
-    """Each offset is admitted once, whoever comes first and however often: rows below the fence are already in the sink.
+    """Compare a range with the sink's fence, as the module's table says.
 
-    fence: the sink's next offset for this partition; None if it has none yet: then everything is admitted, but for a range that
-    starts at an offset of which nothing says that it came from this sink (is_nameless).
-    The fence is set with the first range, rows or none, to its end; later it moves to the end of whatever ends above it, and never
-    back. So it says from where on a later range would leave records out.
-    Raises LostOffsets if the range starts above the fence, unless data loss was allowed.
+    fence: None if the sink has none for this partition. is_unclaimed: nothing says that the offset
+    at which the range starts was committed for this sink; without a fence such a range is refused.
+    Raises LostOffsets, unless `fail_on_data_loss` is False.
     """
     start, to = bounds
     if fence is None:
-        if is_nameless and fail_on_data_loss:
+        if is_unclaimed and fail_on_data_loss:
             raise LostOffsets(place, None, start)
         return RangeAdmission(start, to, to)
     if start > fence and fail_on_data_loss:
@@ -242,10 +273,10 @@ def admit_range(
 def admit(
     batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
 ) -> dict[TopicIdPartition, RangeAdmission]:
-    """`admit_range` for every partition of the batch. A sink keeps a row when its offset is at or above its `lower`."""
+    """Apply `admit_range` to every partition of the batch."""
     return {
         place: admit_range(
-            place, bounds, fences.get(place), is_nameless=place in batch.nameless, fail_on_data_loss=fail_on_data_loss
+            place, bounds, fences.get(place), is_unclaimed=place in batch.unclaimed, fail_on_data_loss=fail_on_data_loss
         )
         for place, bounds in batch.ranges.items()
     }
@@ -254,6 +285,6 @@ def admit(
 def advance(
     fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, RangeAdmission]
 ) -> dict[TopicIdPartition, int]:
-    """The fences after the transaction that wrote what was admitted."""
+    """Return the fences after the transaction that wrote the admitted ranges."""
     moved = {place: admission.fence for place, admission in admitted.items() if admission.fence is not None}
     return {**fences, **moved}

@@ -1,7 +1,8 @@
-"""A classic group as its coordinator describes it: who has what, and what nobody has.
+"""A classic group as DescribeGroups shows it: each member's partitions, and those that nobody has.
 
-What a cooperative leader takes from one member it gives to nobody in that generation, and to the other in the next. So a group
-that is stable and has given away everything has nothing more in mind.
+A cooperative leader assigns a partition that changes hands in two steps (KIP-429): to nobody in the
+generation that revokes it, and to its new owner in the next. So in a stable group without
+unassigned partitions no rebalance is outstanding.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,8 +10,7 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Assignment, assignment, from_wire
+from apportion.member.membership import Assignment, View, assignment, from_wire
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
@@ -19,7 +19,10 @@ STABLE = "Stable"
 
 
 class DescribedAssignment(NamedTuple):
-    """given: by member id, of the topics that were asked about. withheld: partitions of those topics that nobody has."""
+    """The group's assignment, as far as the queried topics go.
+
+    by_member: by member id. unassigned: partitions of these topics that no member has.
+    """
 
     is_stable: bool
     by_member: Mapping[str, Assignment]
@@ -27,7 +30,10 @@ class DescribedAssignment(NamedTuple):
 
 
 def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> DescribedAssignment:
-    """How these topics are parted among the group's members; a member whose assignment cannot be read has nothing."""
+    """Decode the assignments of a described group.
+
+    A member whose assignment cannot be decoded has nothing.
+    """
     given = {member.member_id: _held(member.member_assignment, topics) for member in group.members}
     all_of_them = assignment(IdPartition(topic.id, number) for topic in topics.values() for number in range(topic.partitions))
     taken = dict.fromkeys(partition for held in given.values() for partition in held)
@@ -45,7 +51,10 @@ def _held(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
 
 
 def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -> bool:
-    """Return whether a member that sent this subscription may be given one of these topics; a subscription nobody can read may."""
+    """Return whether a member with this subscription may be assigned one of these topics.
+
+    True for a subscription that cannot be decoded.
+    """
     try:
         return any(topic in topics for topic in decode_subscription(subscription).topics)
     except DecodeError:
@@ -53,7 +62,7 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
 
 
 def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Whether the member that is seen so holds what the newest target of the group gives it."""
+    """Return whether the member already holds what the group's newest target assigns it."""
     if isinstance(group, DescribedAssignment):
         return group.is_stable and not group.unassigned and group.by_member.get(view.member_id) == view.target
     for member in group.members:

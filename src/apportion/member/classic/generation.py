@@ -1,7 +1,10 @@
-"""Where a classic member stands in its group during one incarnation: its generation, its share, and what the group was told of it.
+"""What a classic member knows of its group during one incarnation: generation, assignment, owned
+partitions.
 
-An incarnation begins without any of that, so nothing is left of an earlier one. It decides what a generation makes of the
-answers, and when a new one is wanted; requests under way, pauses and goodbyes are the member's (`classic.py`).
+An incarnation begins when the member joins and ends when it loses its membership, so nothing
+survives from an earlier one. This module decides what JoinGroup and SyncGroup responses and topic
+metadata change, and when the member has to rejoin. It sends nothing itself: requests in flight,
+backoff and leaving are in `machine.py`.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,18 +34,21 @@ from apportion.member.classic.requests import (
     leave_request,
     sync_request,
 )
-from apportion.member.consumer.machine import View
-from apportion.member.membership import MemberRequest, MembershipState, Offer, TopicDescription, minus
+from apportion.member.membership import Failed, MemberRequest, MembershipState, Offer, TopicDescription, View, minus
 from apportion.topics import IdPartition, TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
 
 
 class GenerationState:
-    """One incarnation of a member. topics: what its owner wants. rejoins: why a new generation is wanted; None if it is not.
+    """The state of one incarnation of a classic member.
 
-    follow_up: when one will be wanted, as this one's assignor said; None: it did not. farewell: what the member is to end with, in
-    this incarnation or, where it loses that before its owner has let go, in the next.
+    topics: the owner's subscription.
+    rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
+    follow_up: the rebalance that the assignor asked for at a later time; None if it asked for none.
+    farewell: the error with which the membership ends as soon as the owner has let go of
+    everything. It is handed on to the next incarnation, where the member loses its membership
+    before that.
     """
 
     def __init__(
@@ -70,44 +76,45 @@ class GenerationState:
         self._assigned = Given()  # what was given then
         self._topic_ids: dict[str, TopicId] = {}  # what topics were before the last join, or when they were first seen since
 
-    def view(self, member_id: str, state: MembershipState, last_accepted_ms: int | None, error: str | None) -> View:
-        """The member at this moment, with what others know of it."""
+    def view(self, member_id: str, state: MembershipState, last_accepted_ms: int | None, error: Failed | None) -> View:
+        """Return a snapshot of the member."""
         held = self.ownership
         return View(member_id, self.generation.number, state, self.incarnation, held.target, held.owned, last_accepted_ms, error)
 
     @property
     def state(self) -> MembershipState:
-        """SYNCING until the generation's share is known, then what the owner makes of it."""
+        """SYNCING until this generation's assignment is known; then RECONCILING or STABLE."""
         return self.ownership.state if self.generation.is_settled else MembershipState.SYNCING
 
     @property
     def may_sync(self) -> bool:
-        """Whether all is known that SyncGroup says, and its answer is not there yet."""
+        """Whether SyncGroup can be sent: the assignments are decided and none was received."""
         generation = self.generation
         return not generation.is_settled and generation.assignments is not None and generation.assigned is None
 
     @property
     def awaits_topic_metadata(self) -> bool:
-        """Whether this is a leader that was told to assign nothing (KIP-814), and has not seen its topics yet.
+        """Whether this leader skips the assignment (KIP-814) and has no topic metadata yet.
 
-        It takes its share only once it has: how they are then is what it compares with, so nothing that comes later is missed.
+        It accepts its own assignment only then, to compare later metadata with: no change is
+        missed.
         """
         generation = self.generation
         return generation.group_subscription is not None and generation.assignments is not None and generation.topic_shapes is None
 
     @property
     def pending_query(self) -> Any:
-        """What this leader's assignor must know before there is a plan; None if there is nothing."""
+        """What the leader's assignor must ask the cluster before it can assign; None if nothing."""
         return None if self._pending_assignment is None else self._pending_assignment.query
 
     @property
     def has_query(self) -> bool:
-        """Whether there is anything to ask the cluster."""
+        """Whether there is an assignor's query or topic metadata to ask the cluster for."""
         return self.pending_query is not None or bool(self.watched_topics())
 
     @property
     def metadata_delay_ms(self) -> int:
-        """How long the next look waits that has just been made possible: not at all while the generation waits for it."""
+        """How long the next metadata request waits; 0 while the generation depends on it."""
         settings = self._settings
         if self.state is MembershipState.SYNCING:
             return 0
@@ -119,16 +126,20 @@ class GenerationState:
 
     @property
     def has_pending_revocation(self) -> bool:
-        """Whether this leads a generation in which something is nobody's until a member joins again; that member may be gone."""
+        """Whether this leader left partitions unassigned until their previous owner rejoins
+        (KIP-429).
+
+        That owner may be gone without a word, so the leader looks again after a rebalance timeout.
+        """
         return self.generation.is_settled and self.generation.has_pending_revocation
 
     @property
     def is_missing_topics(self) -> bool:
-        """Whether something was given of a topic that does not exist, or not yet where the cluster was asked."""
+        """Whether an assigned topic or partition is missing in the topic metadata."""
         return self._metadata.is_missing_any(self._assigned.partitions)
 
     def watched_topics(self) -> tuple[str, ...]:
-        """The topics to look up: what a follower's share consists of, or else all that the generation is about."""
+        """Return the topics to watch: a follower's assigned ones, or all of a leader's group."""
         given = self.generation.assigned
         if given is not None and not self.awaits_topic_metadata:
             return tuple(parts.topic for parts in given.partitions)
@@ -137,7 +148,11 @@ class GenerationState:
     # a generation
 
     def build_request(self, state: MembershipState, member_id: str) -> MemberRequest:
-        """What the member says in that state. Refused with the farewell where it would join once more."""
+        """Return the request that `state` calls for.
+
+        Raises Refused with the farewell where the member would join once more although it has to
+        end.
+        """
         if state is MembershipState.LEAVING:
             return leave_request(self._settings, member_id)
         if state is MembershipState.JOINING:
@@ -148,22 +163,29 @@ class GenerationState:
         return say(self._settings, member_id, self.generation)
 
     def _build_join(self, member_id: str) -> JoinGroupRequest:
-        """JoinGroup of this moment, remembered as said."""
+        """Return a JoinGroup request, and remember what it claims."""
         owned = self._metadata.to_topic_parts(self.ownership.claim())
         self._topic_ids = self._metadata.topic_ids()
         self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = self.topics, self.rejoin_reason, None, None
         return join_request(self._settings, member_id, self.topics, owned, self._owned_generation, reason)
 
     def may_have_been_removed(self, answer: JoinGroupResponse, silent_ms: int) -> bool:
-        """Whether what is held may have been given to others before this answer, which does not tell.
+        """Return whether others may own this member's partitions although the join was accepted.
 
-        A KIP-848 group, which is one that names no leader, takes a member that it has put out for a new one of the same id.
+        A group under the consumer protocol (KIP-848) names no leader, and takes in a member that it
+        has removed as a new member with the same id. So after more than a session without contact
+        the claim cannot be trusted.
         """
         held = self.generation.number != NO_GENERATION
         return held and not answer.leader and silent_ms > self._settings.session_timeout_ms
 
     def apply_join(self, answer: JoinGroupResponse) -> list[Note]:
-        """The member is in a new generation. Refused if that is led by an assignor that the member does not have."""
+        """Enter the generation of a JoinGroup response.
+
+        Log the members whose subscription cannot be decoded.
+
+        Raises Refused if the group chose an assignor that this member does not have.
+        """
         name = answer.protocol_name or ""
         self.follow_up = self._pending_assignment = None
         self.generation = Generation(answer.generation_id, name, self._joined_topics)
@@ -178,9 +200,13 @@ class GenerationState:
         return [Note("error", f"a member gets nothing: {why}") for why in heard.unreadable]
 
     def apply_sync(self, answer: SyncGroupResponse) -> list[Offer]:
-        """What the leader gave this member is taken, once its topics are known. Refused if it cannot be read.
+        """Take the assignment of a SyncGroup response once its topics' metadata is known.
 
-        If it has topics that are not wanted, given before the leader heard so, nothing of it is taken and the member rejoins.
+        Return the offer, if any.
+
+        An assignment with a topic that is no longer subscribed is dropped, and the member rejoins:
+        the leader made it before it heard of the new subscription. Raises Refused if the assignment
+        cannot be decoded.
         """
         try:
             given = (
@@ -198,9 +224,11 @@ class GenerationState:
         return []
 
     def apply_metadata(self, names: Iterable[str], seen: Iterable[TopicDescription]) -> list[Offer]:
-        """The topics are known: the leader shares out, the share is taken, or changes are noticed. Refused as by `share_out`.
+        """Go on with new topic metadata: assign as the leader, accept the assignment, or compare
+        with the last look.
 
-        Where the leader's assignor had them made, they are the answer that it waits for.
+        Where the assignor created the topics, this is the answer that it waits for.
+        Raises Refused as `assign_partitions` does.
         """
         seen = tuple(seen)
         self._metadata.replace_topics(names, seen)
@@ -228,12 +256,12 @@ class GenerationState:
         )
 
     def apply_query_answer(self, answer: Any) -> list[Offer]:
-        """The assignor's question has this answer. Refused as by `share_out`."""
+        """Resume the assignor with an answer. Raises Refused as `assign_partitions` does."""
         self._resume_assignment(lambda inquiry, shapes: inquiry.resume(answer, shapes))
         return []
 
     def apply_query_failure(self, why: str, code: Code) -> list[Offer]:
-        """The assignor's question has no answer, now or, by `code`, ever. Refused as by `share_out`."""
+        """Fail the assignor's query: for now, or for good if `code` is not retriable."""
         never = code is not Code.NONE and not code.retriable
         error = Refused(code, why) if never else Unanswerable(why)
         self._resume_assignment(lambda inquiry, shapes: inquiry.fail(error, shapes))
@@ -256,7 +284,7 @@ class GenerationState:
             )
 
     def _accept_assignment(self, given: Given) -> list[Offer]:
-        """What was given in this generation is what the owner is to hold."""
+        """Make `given` the target of this generation."""
         generation = self.generation
         if returns := self.awaits_topic_metadata:
             self._update_generation(topic_shapes=self._metadata.topic_shapes(generation.topics))
@@ -276,13 +304,16 @@ class GenerationState:
         return offers
 
     def rejoin_for_follow_up(self) -> None:
-        """The time has come that the assignor spoke of."""
+        """Rejoin, since the time that the assignor named has come."""
         if self.follow_up is not None:
             self.rejoin_reason, self.follow_up = self.rejoin_reason or self.follow_up.why, None
 
     def _update_target(self) -> list[Offer]:
-        """The owner is to hold the share, but for topics that were made again since the join: a coordinator that reckons with ids
-        may have meant the older one, and only a new generation can give the younger.
+        """Make the assignment the owner's target, but for topics that were recreated since the
+        join.
+
+        A coordinator that keeps topic ids (a KIP-848 group with classic members) may have assigned
+        the older topic; only a new generation can assign the younger one.
         """
         ids = self._metadata.topic_ids_of(self._assigned.partitions)
         self._topic_ids = ids | self._topic_ids
@@ -295,9 +326,12 @@ class GenerationState:
         return offers
 
     def _check_topics(self) -> list[Offer]:
-        """Topics that were made again are let go of; and a leader that sees its topics changed wants a new generation.
+        """Let go of recreated topics.
 
-        One that was told to assign nothing (KIP-814) does not know what its predecessor withheld.
+        As the leader, rejoin if topics changed or revoked partitions can be assigned.
+
+        A leader that skipped the assignment (KIP-814) does not know what its predecessor left
+        unassigned.
         """
         offers = self._update_target()
         generation = self.generation
@@ -311,7 +345,6 @@ class GenerationState:
         return offers
 
     def _has_missing_partitions(self) -> bool:
-        """Whether partitions were given that do not exist: they went while nobody led."""
         shapes = self._metadata.topic_shapes(self.generation.topics)
         known = ((shapes[topic].partitions, numbers) for topic, numbers in self._assigned.partitions if topic in shapes)
         return any(number >= count for count, numbers in known for number in numbers)
@@ -322,7 +355,7 @@ class GenerationState:
     # the owner
 
     def rejoin_if_outdated(self) -> None:
-        """A new generation is wanted if the last JoinGroup said other topics, or claimed what is not held any more."""
+        """Rejoin if the last JoinGroup had another subscription or claims what is free by now."""
         if not self.generation.is_settled:
             return
         if self._joined_topics != self.topics:
@@ -331,9 +364,10 @@ class GenerationState:
             self.rejoin_reason = self.rejoin_reason or "partitions were given up"
 
     def revoke_before_rejoin(self) -> list[Offer]:
-        """What cannot be kept while the member joins again is taken back: unsubscribed topics, and everything if it is eager.
+        """Revoke what may not be kept while rejoining: unsubscribed topics, or everything under the
+        eager protocol.
 
-        Refused with the farewell, if there is one, of a member that has nothing any more.
+        Raises Refused with the farewell, if there is one, once the owner uses nothing any more.
         """
         if self.farewell is not None and not self.ownership.owned:
             raise Refused(*self.farewell)
@@ -341,7 +375,7 @@ class GenerationState:
 
     @property
     def may_rejoin(self) -> bool:
-        """Whether the owner uses nothing that it must not use while the member joins again."""
+        """Whether the owner has let go of everything that it may not keep while rejoining."""
         held = self.ownership
         if self.farewell is not None:
             return False

@@ -1,7 +1,9 @@
-"""What the leader of a classic generation does: read what the members said, let an assignor share out, refuse nonsense.
+"""The leader's part of a classic rebalance: decode subscriptions, run the assignor, check and
+encode its answer.
 
-Pure: the members' bytes and the cluster in, every member's bytes out. Nobody is left without bytes: a member that gets nothing
-is told so, for a client may take no bytes at all for an error. An assignor that must know more than topics asks on the way.
+Pure: subscriptions and topic metadata in, one encoded assignment for every member out. A member
+that gets nothing is sent an empty assignment, as some clients take missing bytes for an error. An
+assignor that has to ask the cluster first is a generator, and stays pending between its queries.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -19,19 +21,23 @@ TRUSTED = "cooperative-sticky"  # it never gives away what another still has, an
 
 
 class GroupSubscription(NamedTuple):
-    """What the members said. unreadable: why, of each member whose word is no subscription; it counts as one that wants nothing."""
+    """The decoded subscriptions of all members, by member id.
+
+    unreadable: one sentence for each subscription that cannot be decoded; its member counts as
+    subscribed to nothing.
+    """
 
     members: dict[str, Subscription]
     unreadable: tuple[str, ...]
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All that somebody wants."""
+        """All subscribed topics, in order of name."""
         return tuple(sorted(dict.fromkeys(topic for said in self.members.values() for topic in said.topics)))
 
 
 def decode_group_subscription(joined: Iterable[JoinGroupResponseMember]) -> GroupSubscription:
-    """The subscriptions by member id."""
+    """Decode the subscriptions in a leader's JoinGroup response."""
     members: dict[str, Subscription] = {}
     unreadable = []
     for one in joined:
@@ -44,14 +50,18 @@ def decode_group_subscription(joined: Iterable[JoinGroupResponseMember]) -> Grou
 
 
 class EncodedAssignments(NamedTuple):
-    """What every member gets. withholds: something is given to nobody until its owner, from which it was taken, joins again."""
+    """Every member's assignment, encoded for SyncGroup.
+
+    has_pending_revocation: some partitions stay unassigned until their previous owner rejoins
+    (KIP-429).
+    """
 
     assignments: tuple[SyncGroupRequestAssignment, ...]
     has_pending_revocation: bool
 
 
 class PendingAssignment:
-    """A plan in the making, whose assignor asks the cluster first. question: what it asks now."""
+    """An assignor's generator, paused at a query to the cluster. query: what it asks now."""
 
     def __init__(self, assignor: Assignor, asking: AssignmentQueries, members: Mapping[str, Subscription], checks: bool) -> None:
         self.query: Any = None
@@ -61,11 +71,16 @@ class PendingAssignment:
         self._checks = checks
 
     def resume(self, answer: Any, cluster: Cluster) -> EncodedAssignments | None:
-        """The question, None at first, has this answer; the plan, or None and another question. Refused as by `share_out`."""
+        """Send the answer (None at first).
+
+        Return the assignments, or None if there is another query.
+
+        Raises Refused as `assign_partitions` does.
+        """
         return self._advance(lambda: self._queries.send(answer), cluster)
 
     def fail(self, error: Unanswerable | Refused, cluster: Cluster) -> EncodedAssignments | None:
-        """The question has no answer now; or, where it is refused, none ever."""
+        """Tell the assignor that the query has no answer: Unanswerable for now, Refused for good."""
         return self._advance(lambda: self._queries.throw(error), cluster)
 
     def _advance(self, step: Callable[[], Any], cluster: Cluster) -> EncodedAssignments | None:
@@ -81,9 +96,11 @@ class PendingAssignment:
 def assign_partitions(
     assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool
 ) -> EncodedAssignments | PendingAssignment:
-    """The plan, or what it waits for. Refused where the assignor fails or gives what no group may get, naming partition and member.
+    """Run the assignor; return its checked, encoded assignments, or what is pending.
 
-    checks: whether members keep what they have while they join, so that it must not be given to others yet.
+    checks: members keep their partitions while they rejoin, so none may be assigned to another
+    member yet.
+    Raises Refused, naming partition and member, where the assignor fails or breaks the contract.
     """
     answer = call_assignor(assignor, lambda: assignor.assign(cluster, members))
     if isinstance(answer, Generator):
@@ -108,13 +125,15 @@ def _plan(
 
 
 def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:
-    """Whether somebody says to own what nobody is given: it waits for its owner to let go of it."""
+    """Return whether a partition that a member owns is assigned to nobody, until that member
+    revokes it.
+    """
     taken = {pair: None for share in given.values() for pair in partitions_of(share.partitions)}
     return any(pair not in taken for said in members.values() for pair in partitions_of(said.owned))
 
 
 def call_assignor(assignor: Assignor, question: Callable[[], T]) -> T:
-    """What an assignor answers. Refused where it fails: it may be foreign code, and must not take the member's thread with it."""
+    """Call an assignor, turning whatever it raises into Refused: it may be foreign code."""
     try:
         return question()
     except Exception as error:
@@ -122,7 +141,7 @@ def call_assignor(assignor: Assignor, question: Callable[[], T]) -> T:
 
 
 def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
-    """What an assignor's error means to its member; what it refuses is its own word."""
+    """Return an assignor's exception as Refused; one that it raised as Refused stays as it is."""
     if isinstance(error, Refused):
         return error
     return Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}")

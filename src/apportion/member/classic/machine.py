@@ -13,12 +13,10 @@ from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
 from apportion.member.backoff import Backoff
 from apportion.member.classic.generation import GenerationState
-from apportion.member.classic.lookups import MetadataRefresh
-from apportion.member.classic.metadata import TopicMetadataCache
+from apportion.member.classic.metadata import MetadataRefresh, TopicMetadataCache
 from apportion.member.classic.ownership import OwnedPartitions
 from apportion.member.classic.requests import NO_GENERATION, ClassicSettings, failure_text
 from apportion.member.classic.states import IN_A_GENERATION, NEXT, SILENT
-from apportion.member.consumer.machine import View
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -44,6 +42,7 @@ from apportion.member.membership import (
     Subscribe,
     TopicDescription,
     Unanswered,
+    View,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -61,7 +60,7 @@ class ClassicMember:
         self._member_id = ""
         self._metadata = TopicMetadataCache()
         self._generation = GenerationState(settings, self._metadata, 0, ())
-        self._error: str | None = None
+        self._error: Failed | None = None
         self._coordinator_known = False
         self._in_flight: FindCoordinator | SendToCoordinator | None = None
         self._last_request_id = 0
@@ -344,9 +343,9 @@ class ClassicMember:
             actions.append(Left(heard))
 
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
-        self._error = f"{code.name}: {why}"
+        self._error = Failed(code, why)
         self._poll_deadline_ms = None
-        actions += [self._lost(), Failed(code, why)]
+        actions += [self._lost(), self._error]
         self._enter(MembershipState.FATAL)
         self._reset_generation(0)
 

@@ -1,18 +1,21 @@
-"""What a classic member's owner holds, what it is to hold, and what the group was told of that.
+"""The partitions of a classic member's owner: targeted, in use, and claimed in the last JoinGroup.
 
-Partitions are claimed in JoinGroup while they are used or may be taken into use at any moment, so that no leader gives them away;
-what was claimed and is not held any more must be said, or it would be kept from the others for nobody.
+JoinGroup claims a partition while the owner uses it or may begin to at any moment, so that no
+leader assigns it to another member. A claim for a partition that has become free must be withdrawn
+by rejoining, or the leader would keep the partition from everybody.
 """
 
 from collections.abc import Callable
 
-from apportion.member.consumer.machine import acknowledged
-from apportion.member.membership import Assignment, MembershipState, Offer, minus
+from apportion.member.membership import Assignment, MembershipState, Offer, acknowledged, minus
 from apportion.topics import IdPartition
 
 
 class OwnedPartitions:
-    """target: what it is to hold, None before the first share. owned: what it uses. claimed: what the last JoinGroup said."""
+    """target: what the owner is to use, None before the first assignment. owned: what it uses.
+
+    claimed: `owned_partitions` of the last JoinGroup.
+    """
 
     def __init__(self) -> None:
         self.target: Assignment | None = None
@@ -20,31 +23,43 @@ class OwnedPartitions:
         self.claimed: Assignment = ()
 
     def claim(self) -> Assignment:
-        """All that is used or may be at any moment; it is claimed from now on."""
+        """Return all partitions that are in use or may be at any moment, and remember them as
+        claimed.
+        """
         self.claimed = acknowledged(self.owned, self.target)
         return self.claimed
 
     @property
     def has_freed_partitions(self) -> bool:
-        """Whether others wait for something that is free."""
+        """Whether the last JoinGroup claimed partitions that are free by now, and others may wait
+        for.
+        """
         return bool(minus(self.claimed, acknowledged(self.owned, self.target)))
 
     @property
     def state(self) -> MembershipState:
-        """STABLE if the owner has adopted what it is to hold."""
+        """STABLE if the owner has adopted the target, else RECONCILING."""
         return MembershipState.STABLE if self.owned == self.target else MembershipState.RECONCILING
 
     def set_target(self, incarnation: int, target: Assignment) -> list[Offer]:
-        """The owner is to hold `target`; the offer that tells it, if that is news."""
+        """Set the target; return the offer for the owner, or nothing if the target is unchanged."""
         before, self.target = self.target, target
         return [] if target == before else [Offer(incarnation, target, minus(self.owned, target), minus(target, self.owned))]
 
     def restrict_target(self, incarnation: int, may_keep: Callable[[IdPartition], bool]) -> list[Offer]:
-        """The owner is to hold no more than it may keep; the offer that tells it, if that is news."""
+        """Reduce the target to the partitions that may be kept.
+
+        Return the offer as `set_target` does.
+        """
         return self.set_target(incarnation, tuple(partition for partition in self.target or () if may_keep(partition)))
 
     def adopt(self, adopted: Assignment) -> bool:
-        """The owner uses this. False, and nothing changes, if it was not offered, or taken back since: another may have got it."""
+        """Record what the owner uses now.
+
+        Return False, changing nothing, if it was not or is no longer offered.
+
+        An offer that was withdrawn may belong to another member by now.
+        """
         if self.target is None or minus(minus(adopted, self.owned), self.target):
             return False
         self.owned = adopted

@@ -1,4 +1,4 @@
-"""Who a classic member is, what it knows of its generation, and the requests that say so."""
+"""A classic member's settings, what it knows of its generation, and the requests it sends."""
 
 from dataclasses import dataclass, field, replace
 
@@ -20,14 +20,18 @@ REASON_CHARS = 255  # of the reason for joining (KIP-800)
 
 @dataclass(frozen=True, slots=True)
 class ClassicSettings:
-    """Who the member is, and how patient.
+    """Identity and timeouts of a classic member.
 
-    assignors: in order of preference; for this member alone, as some have a memory.
-    rebalance_timeout_ms: how long the owner may take to let go before the coordinator goes on without the member.
-    poll_limit_ms: how long the owner may be silent before the member leaves on its own; None: for ever.
-    metadata_interval_ms: how often it looks whether its topics have changed.
-    wait_limit_ms: how long it asks again where only time can help: a coordinator that failed.
-    revokes_before_rejoin: it joins again only once its owner uses nothing that was taken from it, whoever else waits for the group.
+    assignors: in order of preference; objects of this member alone, as some keep state.
+    rebalance_timeout_ms: how long the owner may take to revoke partitions before the coordinator
+    removes the member.
+    poll_limit_ms: how long the owner may go without polling before the member leaves
+    (max.poll.interval.ms); None: for ever.
+    metadata_interval_ms: how often topics are checked for changes (metadata.max.age.ms).
+    wait_limit_ms: how long to retry where only time can help, such as an UNKNOWN_SERVER_ERROR of
+    the coordinator.
+    revokes_before_rejoin: rejoin only once the owner uses nothing that was revoked, whoever else
+    waits for the group.
     """
 
     group_id: str
@@ -47,22 +51,30 @@ class ClassicSettings:
 
     @property
     def join_timeout_ms(self) -> int:
-        """How long an answer may take that waits for all members: as long as the slowest may, and a little."""
+        """How long JoinGroup and SyncGroup may take: the coordinator answers once all members have
+        joined.
+        """
         return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
 
     def assignor_or_none(self, name: str) -> Assignor | None:
-        """The member's assignor of that name."""
+        """Return the member's assignor of that name."""
         return next((assignor for assignor in self.assignors if assignor.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a member knows of the generation that it is in.
+    """What a member knows of its current generation.
 
-    protocol: the name of the chosen assignor. topics: those that it watches. heard: what all members said, if this one leads.
-    plan: what it tells the coordinator to give; () unless it leads, None while that is not decided.
-    given: what it was given, while the topics are looked up. settled: it is known what the owner is to hold.
-    shapes: what a leader decided on; None until it has looked. withholds: as its plan does, or must have done.
+    number: the generation id. protocol: the name of the chosen assignor. topics: all whose metadata
+    is watched.
+    group_subscription: the members' subscriptions, if this member leads; else None.
+    assignments: what SyncGroup sends; () unless this member leads, None until its assignor has
+    decided.
+    assigned: this member's assignment while its topics are looked up; else None.
+    is_settled: the assignment is known and is the owner's target.
+    topic_shapes: the topics that a leader assigned, to compare later metadata with; None until it
+    has looked.
+    has_pending_revocation: partitions wait for their previous owner to rejoin (KIP-429).
     """
 
     number: int = NO_GENERATION
@@ -84,7 +96,12 @@ def join_request(
     acquired: int,
     reason: str | None,
 ) -> JoinGroupRequest:
-    """Let me into the next generation. acquired: the generation in which `owned` was given; -1 for none. Refused as by `told`."""
+    """Return the JoinGroup request.
+
+    Acquired: the generation in which `owned` was assigned, -1 for none.
+
+    Raises Refused as `user_data_of` does.
+    """
     said = Subscription(topics, None, owned, acquired, mine.rack_id, mine.instance_id)
     return JoinGroupRequest(
         group_id=mine.group_id,
@@ -104,7 +121,7 @@ def join_request(
 
 
 def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
-    """The assignor's user data. Refused if it fails, or gives what is no bytes."""
+    """Return the assignor's user data. Raises Refused if the assignor fails or returns no bytes."""
     data = call_assignor(assignor, lambda: assignor.user_data(topics))
     if data is not None and not isinstance(data, bytes):
         raise Refused(Code.INVALID_REQUEST, f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes")
@@ -112,7 +129,9 @@ def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
 
 
 def failure_text(mine: ClassicSettings, code: Code) -> str:
-    """What ended the membership, and where it can be mended."""
+    """Return the sentence for an error that ended the membership, with the setting that may mend
+    it.
+    """
     if code is Code.INVALID_SESSION_TIMEOUT:
         limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
         return f"{code.sentence} It was {mine.session_timeout_ms} ms; the range is the broker's {limits}."
@@ -122,7 +141,7 @@ def failure_text(mine: ClassicSettings, code: Code) -> str:
 
 
 def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) -> SyncGroupRequest:
-    """What is mine? From a leader with a plan also: this is for the others."""
+    """Return the SyncGroup request; a leader's carries all assignments."""
     assert generation.assignments is not None
     return SyncGroupRequest(
         group_id=mine.group_id,
@@ -136,13 +155,13 @@ def sync_request(mine: ClassicSettings, member_id: str, generation: Generation) 
 
 
 def heartbeat_request(mine: ClassicSettings, member_id: str, generation: Generation) -> HeartbeatRequest:
-    """I live, and know of this generation."""
+    """Return the Heartbeat request of this generation."""
     return HeartbeatRequest(
         group_id=mine.group_id, generation_id=generation.number, member_id=member_id, group_instance_id=mine.instance_id
     )
 
 
 def leave_request(mine: ClassicSettings, member_id: str) -> LeaveGroupRequest:
-    """I am gone."""
+    """Return the LeaveGroup request."""
     who = MemberIdentity(member_id=member_id, group_instance_id=mine.instance_id, reason="the consumer leaves")
     return LeaveGroupRequest(group_id=mine.group_id, members=(who,))

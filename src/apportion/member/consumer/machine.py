@@ -30,7 +30,8 @@ from apportion.member.membership import (
     SendToCoordinator,
     Subscribe,
     Unanswered,
-    assignment,
+    View,
+    acknowledged,
     from_wire,
     minus,
     to_wire,
@@ -81,35 +82,6 @@ class Settings:
     wait_limit_ms: int = 120_000
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A member at one moment.
-
-    lives: grows by one whenever the member joins; nothing that was held in an earlier incarnation is held in this one.
-    target: what the coordinator wants it to hold; None until it has said so in this incarnation. owned: what the owner has adopted.
-    last_accepted_ms: when the coordinator last accepted a heartbeat (monotonic); None if it never did.
-    """
-
-    member_id: str
-    epoch: int
-    state: MembershipState
-    incarnation: int
-    target: Assignment | None
-    owned: Assignment
-    last_accepted_ms: int | None
-    error: str | None
-
-
-def acknowledged(owned: Assignment, target: Assignment | None) -> Assignment:
-    """What the coordinator hears that the member owns: all that the owner has adopted, also what `target` takes away, and all that
-    it was given, which it may adopt while the heartbeat is under way.
-
-    A revocation is acknowledged by what is missing here, so nothing may be missing before the owner has let go of it; and an offer
-    that is taken back before it was adopted must have been here, or nobody would hear that it is not used.
-    """
-    return owned if target is None or target == owned else assignment((*owned, *target))
-
-
 class ConsumerMember:
     """One member of one group; see the module."""
 
@@ -122,7 +94,7 @@ class ConsumerMember:
         self._target: Assignment | None = None
         self._owned: Assignment = ()
         self._last_sent: tuple[tuple[str, ...], Assignment] | None = None  # topics and owned as last sent; None: say everything
-        self._error: str | None = None
+        self._error: Failed | None = None
         self._coordinator_known = False
         self._in_flight: int | None = None  # the request, or the search, that is under way
         self._last_request_id = 0
@@ -321,9 +293,9 @@ class ConsumerMember:
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
         if code is Code.UNSUPPORTED_VERSION:
             why = f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so choose the classic protocol"
-        self._error = f"{code.name}: {why}"
+        self._error = Failed(code, why)
         self._poll_deadline_ms = None
-        actions += [Lost(self._incarnation, self._owned), Failed(code, why)]
+        actions += [Lost(self._incarnation, self._owned), self._error]
         self._enter(MembershipState.FATAL)
         self._epoch, self._owned, self._target = JOIN, (), None
 

@@ -95,17 +95,17 @@ class StreamsAssignor:
         self.member_id = ""
         self.wall_ms = 0
         self.offset_sums: Mapping[TaskId, int] = {}
-        self.told_in = 0
+        self.sums_incarnation = 0
         self.used = initial_metadata_version(settings.release, settings.upgrade_from)
         self.error = AssignorError.NONE
         self.tasks = TaskShare()
         self.notes: list[str] = []
-        self._said = self.used
+        self._sent_version = self.used
         self._unique = 0
-        self._told_host = False  # it has joined again for its endpoint, which is still not known
+        self._has_rejoined_for_endpoint = False  # it has joined again for its endpoint, which is still not known
         self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
 
-    def ends(self) -> None:
+    def forget_shutdown(self) -> None:
         """The membership is over: what was asked of the group is forgotten."""
         self.error = AssignorError.NONE
 
@@ -118,7 +118,7 @@ class StreamsAssignor:
         """
         settings = self.settings
         self._unique = (self._unique + 129) % 256 - 128
-        self._said, self._leads_unfinished = self.used, False
+        self._sent_version, self._leads_unfinished = self.used, False
         supported = -1 if self.used < 3 else settings.release.newest_version
         return encode_subscription(
             SubscriptionInfo(
@@ -139,7 +139,7 @@ class StreamsAssignor:
         Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
         """
         may_say = self.settings.release.newest_version >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
-        if may_say and self.told_in == self._incarnation():
+        if may_say and self.sums_incarnation == self._incarnation():
             return self.offset_sums
         return {task: offset for task, offset in self.offset_sums.items() if offset != RUNNING}
 
@@ -149,7 +149,7 @@ class StreamsAssignor:
         """What everybody gets. A member whose word cannot be read, or that reads other topics, gets nothing; a note says so."""
         settings = self.settings
         wanted = settings.topology.source_topics
-        said = {member: self._heard(member, subscription, wanted) for member, subscription in sorted(members.items())}
+        said = {member: self._decode_member(member, subscription, wanted) for member, subscription in sorted(members.items())}
         mine = LeaderSettings(
             member_id=self.member_id,
             topology=settings.topology,
@@ -164,7 +164,7 @@ class StreamsAssignor:
         self._leads_unfinished = plan.upgrade_pending
         return {member: _given(share) for member, share in plan.assignments.items()}
 
-    def _heard(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> ConsumerMetadata:
+    def _decode_member(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> ConsumerMetadata:
         """What one consumer says. wanted: what it has to read. Releases without cooperation do not read what it owns."""
         release = self.settings.release
         parts = subscription.owned if release.cooperative else ()
@@ -202,25 +202,25 @@ class StreamsAssignor:
             self.tasks = TaskShare()
             return Farewell(code, why.format(sources=", ".join(self.settings.topology.external_topics)))
         release, heard = self.settings.release, MetadataVersions(info.used, info.supported)
-        step = next_subscription_version(self._said, heard, release, self._leads_unfinished)
+        step = next_subscription_version(self._sent_version, heard, release, self._leads_unfinished)
         self.used = step.used
         self.tasks = TaskShare(
             generation, info.used, _active(given.partitions, info), info.standby, info.active_hosts, info.standby_hosts
         )
         if step.rejoin_reason is not None:
             return FollowUp(0, step.rejoin_reason)
-        if self._is_missing(info):
+        if self._must_announce_endpoint(info):
             return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
         if info.next_rebalance_ms is None:
             return None
         why = "tasks are on their way from their owners" if info.next_rebalance_ms == 0 else "warm-ups may have caught up"
         return FollowUp(info.next_rebalance_ms, why)
 
-    def _is_missing(self, info: AssignmentInfo) -> bool:
+    def _must_announce_endpoint(self, info: AssignmentInfo) -> bool:
         """Whether the group does not know where this process answers queries, and was not told so by this rebalance."""
         host = host_or_none(self.settings.endpoint)
         unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
-        asks, self._told_host = unknown and not self._told_host, unknown
+        asks, self._has_rejoined_for_endpoint = unknown and not self._has_rejoined_for_endpoint, unknown
         return asks
 
 

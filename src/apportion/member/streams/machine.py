@@ -10,8 +10,7 @@ from dataclasses import replace
 from apportion.machine import Instant, Note
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.machine import View
-from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin, ShutDownApplication, TaskOffsetSums
+from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.streams.metadata.model import AssignorError
 
@@ -50,7 +49,7 @@ class StreamsMember:
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):
-                assignor.offset_sums, assignor.told_in = offset_sums, incarnation
+                assignor.offset_sums, assignor.sums_incarnation = offset_sums, incarnation
                 return []
             case ShutDownApplication() if assignor.used < SHUTDOWN_SINCE:
                 why = f"the group speaks metadata version {assignor.used}, in which nobody can ask all instances to shut down"
@@ -63,6 +62,6 @@ class StreamsMember:
         if any(isinstance(action, Lost | Left) for action in actions):
             assignor.tasks = TaskShare()
         if any(isinstance(action, Failed | Left) for action in actions):
-            assignor.ends()
+            assignor.forget_shutdown()
         notes, assignor.notes = assignor.notes, []
         return [*(Note("warning", note) for note in notes), *actions]

@@ -1,7 +1,8 @@
-"""What a task assignor is told and what it answers: processes, tasks and what each process has of each task, as arrays.
+"""Input and output of a task assignor: tasks, clients and what each client has of each task, as arrays.
 
-Processes are numbered in the order of their ids and tasks in the order of theirs, so every tie falls to the lower number and an
-answer depends on nothing but these numbers.
+A client is one process of the application (one `KafkaStreams` instance), with one consumer for each
+stream thread. Clients are numbered in the order of their process ids and tasks in the order of their
+task ids. Every tie falls to the lower number, so an answer depends on nothing but these numbers.
 """
 
 from collections.abc import Mapping
@@ -15,13 +16,14 @@ Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 UNLIMITED_LAG = 2**63 - 1
-"""An acceptable lag at which everybody is caught up."""
+"""An `acceptable_recovery_lag` at which every client counts as caught up."""
 
 
 class Tasks(NamedTuple):
-    """T tasks in order of their ids.
+    """All T tasks of the topology in the order of their ids, one column for each property.
 
-    stateful: it has a changelog. end: the sum of its changelogs' end offsets, 0 where there is none.
+    stateful: True if the task has a changelog. end_offset_sum: the sum of the end offsets of its
+    changelogs, 0 for a task without any.
     """
 
     subtopology: Ints
@@ -31,12 +33,17 @@ class Tasks(NamedTuple):
 
 
 class ClientStates(NamedTuple):
-    """P processes in order of their ids, and what they have of tasks.
+    """The C clients in the order of their process ids, and what they have of tasks (Kafka's ClientState).
 
-    consumers: how many consumers (stream threads) each has, at least 1. tags: the client tags of each.
-    process, task, lag, active, prior: a row for each task of which a process says to have something, in order of process and task.
-    `lag` is what its state lacks of the task's `end`, 0 for one that it runs; `active`: it runs it; `prior`: it does, or was given
-    it to run and restores it yet. A process without a row has nothing of the task: it lacks all of `end`.
+    consumer_counts: how many consumers (stream threads) each client has, at least 1.
+    tags: the client tags of each client (KIP-708).
+
+    The other columns have one row for each (process, task) of which the client reported something,
+    in order of process and task:
+    lag: how many offsets its state lacks of the task's `end_offset_sum`; 0 for a running task.
+    is_running: the task is active there and fully restored.
+    previously_active: the task is running there, or was assigned there and is still restoring.
+    A client without a row for a task has nothing of it: its lag is the whole `end_offset_sum`.
     """
 
     consumer_counts: Ints
@@ -49,10 +56,9 @@ class ClientStates(NamedTuple):
 
 
 class AssignmentConfigs(NamedTuple):
-    """What an assignor is set to, by Kafka Streams' names and defaults.
+    """The settings of a task assignor, with Kafka Streams' names and defaults.
 
-    standbys: num.standby.replicas. acceptable_lag: acceptable.recovery.lag. max_warmups: max.warmup.replicas, of the whole group.
-    tags: rack.aware.assignment.tags.
+    rack_aware_tags: `rack.aware.assignment.tags`. The limit of warm-ups counts for the whole group.
     """
 
     num_standby_replicas: int = 0
@@ -62,10 +68,11 @@ class AssignmentConfigs(NamedTuple):
 
 
 class TaskAssignment(NamedTuple):
-    """Who has which task from now on.
+    """The answer of a task assignor: the client of every task and of every copy of its state.
 
-    active: T, the process that runs each task. standby, warmup: rows of (process, task), in order; no process has two roles in one
-    task. probes: something is not yet where it belongs, so the group looks again after a while (probing.rebalance.interval.ms).
+    active: T, the client that runs each task. standby, warmup: rows of (client, task), sorted; no
+    client has two roles in one task. needs_probing_rebalance: some task is not yet where it belongs,
+    so the group rebalances again after `probing.rebalance.interval.ms`.
     """
 
     active: Ints

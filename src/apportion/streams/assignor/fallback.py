@@ -1,6 +1,8 @@
-"""Kafka Streams' `FallbackPriorTaskAssignor`: everybody keeps what it runs, because the leader could not learn what anybody lacks.
+"""Kafka Streams' `FallbackPriorTaskAssignor`: every client keeps its active tasks because lags are unknown.
 
-What nobody runs goes where something of it is, else to who has the least to do; and the group looks again after a while.
+The leader uses it when it could not fetch the end offsets of changelogs. A task that no client runs
+goes to one with state of it, else to the least loaded; a probing rebalance follows, at which the
+offsets may be known.
 """
 
 import numpy as np
@@ -12,13 +14,14 @@ from apportion.streams.assignor.standby_tasks import plan_standby_tasks
 from apportion.streams.assignor.task_movements import TaskPlan, assign_as_planned
 
 
-def fallback(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
-    """Who has which task until the group looks again. Lags are not looked at: a process that says to have some of a task has it."""
+def fallback(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
+    """Keep active tasks where they are, assign the others, and ask for a probing rebalance. Lags are ignored."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    group = assignment_problem(
-        alike, crew._replace(is_running=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
-    )
-    runs = best_clients(group.ranked.where(group.ranked.rank == RANK_RUNNING), len(tasks.end_offset_sum))[0]
-    free = runs < 0
-    active = np.where(free, plan_active_tasks(group, free, np.bincount(runs[~free], minlength=len(crew.consumer_counts))), runs)
-    return assign_as_planned(TaskPlan(active, plan_standby_tasks(group, active)), probes=True)
+    previous = clients._replace(is_running=clients.previously_active)
+    problem = assignment_problem(alike, previous, configs._replace(acceptable_recovery_lag=UNLIMITED_LAG))
+    ranked = problem.ranked
+    running = best_clients(ranked.where(ranked.rank == RANK_RUNNING), len(tasks.stateful))[0]
+    is_free = running < 0
+    load = np.bincount(running[~is_free], minlength=len(clients.consumer_counts))
+    active = np.where(is_free, plan_active_tasks(problem, is_free, load), running)
+    return assign_as_planned(TaskPlan(active, plan_standby_tasks(problem, active)), needs_probing_rebalance=True)

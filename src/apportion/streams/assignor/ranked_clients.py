@@ -1,4 +1,8 @@
-"""What processes have of tasks, as the assignors ask for it: where a task is at home, and what the others lack of it."""
+"""Which clients have state of each task, best first: the ranking on which every task assignor builds.
+
+The rank of a client for a task is RANK_RUNNING if it runs the task, RANK_CAUGHT_UP if its lag is at
+most `acceptable.recovery.lag`, and the lag itself otherwise (KIP-441). A lower rank is better.
+"""
 
 from typing import NamedTuple
 
@@ -7,14 +11,15 @@ import numpy as np
 from apportion.streams.assignor.client_states import AssignmentConfigs, Bools, ClientStates, Ints, Longs, Tasks
 
 RANK_RUNNING, RANK_CAUGHT_UP, RANK_NONE = -1, 0, 1 << 62
-"""Ranks before any lag: it runs the task; it could run it at once. And the rank below all."""
+"""The ranks below every lag, and the one above every lag, for a client that has nothing."""
 
 
 class RankedClients(NamedTuple):
-    """A row for each task of which a process has something to build on, the best of each task first.
+    """Rows of (task, process) where the client has state of the task, grouped by task, best client first.
 
-    rank: RUNS, HAS, or how much is lacking where that is more than acceptable. lag: how much in any case; of those who have it the
-    one comes first that lacks the least, as it is a standby and not the dying rest of one.
+    rank: RANK_RUNNING, RANK_CAUGHT_UP, or the lag where it is more than acceptable.
+    lag: the lag in any case. Among caught-up clients the smallest lag comes first: that one is a
+    standby, and a larger lag may be the leftover of a task that was closed.
     """
 
     task: Ints
@@ -23,12 +28,12 @@ class RankedClients(NamedTuple):
     lag: Longs
 
     def where(self, rows: Bools | Longs) -> "RankedClients":
-        """The rows for which it is true, or of these numbers."""
+        """Return the rows that a mask or an array of row numbers selects."""
         return RankedClients(self.task[rows], self.process[rows], self.rank[rows], self.lag[rows])
 
 
 class AssignmentProblem(NamedTuple):
-    """What an assignor is asked about. had: the holdings of `crew`, as `policy` sees them."""
+    """Everything that a task assignor decides from. ranked: the ranking of `clients` under `configs`."""
 
     tasks: Tasks
     clients: ClientStates
@@ -36,32 +41,33 @@ class AssignmentProblem(NamedTuple):
     ranked: RankedClients
 
 
-def assignment_problem(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> AssignmentProblem:
-    """The question with its holdings. A process that lacks all that a task has, has nothing to build on."""
-    rank = np.where(crew.is_running, RANK_RUNNING, np.where(crew.lag <= policy.acceptable_recovery_lag, RANK_CAUGHT_UP, crew.lag))
-    end = tasks.end_offset_sum[crew.task]
-    has = np.flatnonzero(crew.is_running | (tasks.stateful[crew.task] & ((crew.lag < end) | (end == 0))))
-    order = has[np.lexsort((crew.process[has], crew.lag[has], rank[has], crew.task[has]))]
-    return AssignmentProblem(
-        tasks, crew, policy, RankedClients(crew.task[order], crew.process[order], rank[order], crew.lag[order])
-    )
+def assignment_problem(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> AssignmentProblem:
+    """Rank the clients of every task. A client whose lag is the whole changelog has no state to build on."""
+    lag, task = clients.lag, clients.task
+    rank = np.where(clients.is_running, RANK_RUNNING, np.where(lag <= configs.acceptable_recovery_lag, RANK_CAUGHT_UP, lag))
+    end = tasks.end_offset_sum[task]
+    # An empty changelog (end 0) is restored by whoever opened it, so there a lag of 0 is state as well.
+    has_state = np.flatnonzero(clients.is_running | (tasks.stateful[task] & ((lag < end) | (end == 0))))
+    order = has_state[np.lexsort((clients.process[has_state], lag[has_state], rank[has_state], task[has_state]))]
+    return AssignmentProblem(tasks, clients, configs, RankedClients(task[order], clients.process[order], rank[order], lag[order]))
 
 
-def best_clients(had: RankedClients, tasks: int) -> tuple[Ints, Longs]:
-    """The best process of each task and its rank; -1 where nobody has anything of it."""
-    home, rank = np.full(tasks, -1, np.int32), np.zeros(tasks, np.int64)
-    first = np.flatnonzero(np.diff(had.task, prepend=-1))
-    home[had.task[first]], rank[had.task[first]] = had.process[first], had.rank[first]
-    return home, rank
+def best_clients(ranked: RankedClients, tasks: int) -> tuple[Ints, Longs]:
+    """Return the best client of each of `tasks` tasks and its rank; client -1 where none has state."""
+    best, rank = np.full(tasks, -1, np.int32), np.zeros(tasks, np.int64)
+    first = np.flatnonzero(np.diff(ranked.task, prepend=-1))
+    best[ranked.task[first]], rank[ranked.task[first]] = ranked.process[first], ranked.rank[first]
+    return best, rank
 
 
-def lag_behind(group: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
-    """What process[i] lacks of task[i]: all of it where it says nothing."""
-    tasks, crew = group.tasks, group.clients
-    keys = crew.process.astype(np.int64) * len(tasks.end_offset_sum) + crew.task
-    asked = process.astype(np.int64) * len(tasks.end_offset_sum) + task
-    at = np.minimum(np.searchsorted(keys, asked), max(len(keys) - 1, 0))
+def lag_behind(problem: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
+    """Return the lag of client process[i] for task[i]: the whole changelog where it reported nothing."""
+    tasks, clients = problem.tasks, problem.clients
+    # The rows of `clients` are sorted by (process, task), so one key of both can be searched.
+    keys = clients.process.astype(np.int64) * len(tasks.end_offset_sum) + clients.task
+    wanted = process.astype(np.int64) * len(tasks.end_offset_sum) + task
+    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     if not len(keys):
         return tasks.end_offset_sum[task]
-    lag: Longs = np.where(keys[at] == asked, crew.lag[at], tasks.end_offset_sum[task])
+    lag: Longs = np.where(keys[at] == wanted, clients.lag[at], tasks.end_offset_sum[task])
     return lag

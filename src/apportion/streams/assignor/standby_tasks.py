@@ -1,7 +1,7 @@
-"""Who should stand by for whom: each task the wanted number of standbys, on processes that have no other role in it.
+"""The plan of standby tasks: `num.standby.replicas` copies of each stateful task on clients without a role in it.
 
-Where tags are told apart (KIP-708), `tags.py` says first how many standbys of a task go to processes of which tags; the processes
-with the same tags then share these among themselves as `posts.py` says.
+With `rack.aware.assignment.tags` (KIP-708), `client_tags.py` first says how many standbys of a task go
+to clients of which tags; the clients with the same tags then share them by `standby_balance.py`.
 """
 
 import numpy as np
@@ -13,34 +13,34 @@ from apportion.streams.assignor.ranked_clients import AssignmentProblem
 from apportion.streams.assignor.standby_balance import StandbyProblem, balance_standbys
 
 
-def plan_standby_tasks(group: AssignmentProblem, active: Ints) -> Ints:
-    """The processes that should stand by for each task, tasks x standbys; -1 at the end of a row that has fewer.
+def plan_standby_tasks(problem: AssignmentProblem, active: Ints) -> Ints:
+    """Return the clients that should stand by for each task: tasks x standbys, -1 at the end of shorter rows.
 
-    active: who should run each task; -1: a task that does not count.
+    active: the planned client of each task; -1 for a task that is not planned.
     """
-    tasks, crew, policy, had = group
-    processes = len(crew.consumer_counts)
-    wide = max(min(policy.num_standby_replicas, processes - 1), 0)
-    places = np.full((len(active), wide), -1, np.int32)
-    wanting = np.flatnonzero(tasks.stateful)
-    if not wide or not len(wanting):
-        return places
-    kinds = tag_sets_of(crew.tags, policy.rack_aware_tags)
-    loads = Loads(np.bincount(active[active >= 0], minlength=processes), crew.consumer_counts)
-    want = np.zeros((len(active), len(kinds.tag_values)), np.int64)
-    want[wanting] = standbys_per_tag_set(kinds, loads, active[wanting], wide)
-    found = []
-    for kind in range(len(kinds.tag_values)):
-        members = np.flatnonzero(kinds.tag_set_of == kind)
-        number = np.full(processes + 1, -1, np.int32)  # the last answers for -1
-        number[members] = np.arange(len(members))
-        rows = had.where((number[had.process] >= 0) & (want[had.task, kind] > 0))
-        posts = StandbyProblem(
-            want[:, kind], number[active], tasks.end_offset_sum, Loads(loads.fixed[members], crew.consumer_counts[members])
-        )
-        task, process = balance_standbys(posts, rows._replace(process=number[rows.process]))
-        found.append(np.stack((task, members[process])))
-    task, process = np.concatenate(found, axis=1)
+    tasks, clients, configs, ranked = problem
+    client_count = len(clients.consumer_counts)
+    replicas = max(min(configs.num_standby_replicas, client_count - 1), 0)
+    standby = np.full((len(active), replicas), -1, np.int32)
+    stateful = np.flatnonzero(tasks.stateful)
+    if not replicas or not len(stateful):
+        return standby
+    tag_sets = tag_sets_of(clients.tags, configs.rack_aware_tags)
+    loads = Loads(np.bincount(active[active >= 0], minlength=client_count), clients.consumer_counts)
+    wanted = np.zeros((len(active), len(tag_sets.tag_values)), np.int64)
+    wanted[stateful] = standbys_per_tag_set(tag_sets, loads, active[stateful], replicas)
+    pairs = []
+    for tag_set in range(len(tag_sets.tag_values)):
+        members = np.flatnonzero(tag_sets.tag_set_of == tag_set)
+        # Clients are renumbered within their tag set; all others become -1, and so does client -1.
+        number_of = np.full(client_count + 1, -1, np.int32)
+        number_of[members] = np.arange(len(members))
+        rows = ranked.where((number_of[ranked.process] >= 0) & (wanted[ranked.task, tag_set] > 0))
+        own_loads = Loads(loads.fixed[members], clients.consumer_counts[members])
+        part = StandbyProblem(wanted[:, tag_set], number_of[active], tasks.end_offset_sum, own_loads)
+        task, process = balance_standbys(part, rows._replace(process=number_of[rows.process]))
+        pairs.append(np.stack((task, members[process])))
+    task, process = np.concatenate(pairs, axis=1)
     order = np.lexsort((process, task))
-    places[task[order], rank_within_group(task[order])] = process[order]
-    return places
+    standby[task[order], rank_within_group(task[order])] = process[order]
+    return standby

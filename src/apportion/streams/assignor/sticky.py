@@ -1,7 +1,7 @@
-"""Kafka Streams' `StickyTaskAssignor`: a task goes to who ran it or stood by for it, within its share; at once, whatever it lacks.
+"""Kafka Streams' `StickyTaskAssignor`: a task stays with its previous client as far as balance allows.
 
-Tasks with and without state count alike and subtopologies are not told apart. There are no warm-ups and nothing is owed, so the
-group never looks again by itself.
+Stateful and stateless tasks count alike, and subtopologies are not told apart. A task moves at once,
+whatever the new client lacks: there are no warm-ups and no probing rebalances.
 """
 
 import numpy as np
@@ -13,13 +13,12 @@ from apportion.streams.assignor.standby_tasks import plan_standby_tasks
 from apportion.streams.assignor.task_movements import TaskPlan, assign_as_planned
 
 
-def sticky(tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs) -> TaskAssignment:
-    """Who has which task from now on: the previous owner, else one who has something of it, else who has the least to do."""
+def sticky(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
+    """Assign each task to its previous active client, else to one with state of it, else to the least loaded."""
     alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    group = assignment_problem(
-        alike, crew._replace(is_running=crew.previously_active), policy._replace(acceptable_recovery_lag=UNLIMITED_LAG)
-    )
-    active = plan_active_tasks(
-        group, np.ones(len(tasks.end_offset_sum), np.bool_), np.zeros(len(crew.consumer_counts), np.int64), home_rank=RANK_RUNNING
-    )
-    return assign_as_planned(TaskPlan(active, plan_standby_tasks(group, active)))
+    # Here a client that still restores a task counts as running it: it was assigned the task before.
+    previous = clients._replace(is_running=clients.previously_active)
+    problem = assignment_problem(alike, previous, configs._replace(acceptable_recovery_lag=UNLIMITED_LAG))
+    every_task, no_load = np.ones(len(tasks.stateful), np.bool_), np.zeros(len(clients.consumer_counts), np.int64)
+    active = plan_active_tasks(problem, every_task, no_load, home_rank=RANK_RUNNING)
+    return assign_as_planned(TaskPlan(active, plan_standby_tasks(problem, active)))

@@ -1,7 +1,22 @@
-"""What can be done of a plan now: who is not caught up warms up while somebody who is stands in (KIP-441).
+"""From the planned tasks to what can be assigned now: stand-ins and warm-up replicas (KIP-441).
 
-Warm-ups come on top of the standbys, so there is a limit for the whole group; active tasks go first, and of these who lacks the
-least. An owner that is not caught up and a standby that is just change roles: that needs no warm-up.
+Problem. The plan says which client should run each task and which should keep standbys. A planned
+client whose state is not caught up would stop the task until it has restored.
+
+Method, as in KIP-441:
+1. Active tasks. While the planned client lags more than `acceptable.recovery.lag`, the best other
+   client (running or caught up, or at least closer) keeps the task, and the planned one becomes a
+   warm-up. If that other client is a planned standby of the same task, the two swap roles: the
+   planned owner restores as a standby and needs no warm-up.
+2. Standby tasks likewise: a client with better state and no role in the task stands by meanwhile.
+3. At most `max.warmup.replicas` warm-ups run at once in the whole group, because they come on top of
+   the standbys. Those of active tasks go first, and among them those with the smallest lag, because
+   they finish soonest.
+4. If anything was postponed, the assignment asks for a probing rebalance. Then the caught-up client
+   ranks better, and the same plan needs one movement less.
+
+Example. A runs 0_0; the plan moves it to B, which has nothing. Now: A active, B warm-up, probing.
+At the next rebalance B has a lag within the limit: B active.
 """
 
 from typing import NamedTuple
@@ -13,82 +28,90 @@ from apportion.streams.assignor.ranked_clients import AssignmentProblem, RankedC
 
 
 class TaskPlan(NamedTuple):
-    """Who should run each task (-1: not in this plan), and stand by for it (tasks x standbys, -1 for none)."""
+    """The client that should run each task (-1: the task is not planned here) and its standbys.
+
+    standby: tasks x standbys, -1 for none.
+    """
 
     active: Ints
     standby: Ints
 
 
-def assign_with_warmups(group: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
-    """The plan as far as it can be followed now, for the tasks that are in it; with a warm-up or a look again for the rest.
-
-    Somebody who is caught up, or at least nearer to it, runs the task or stands by as long as the planned one is not caught up.
-    """
-    active, late = replace_lagging_actives(group, plan)
+def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
+    """Assign the planned tasks as far as clients are caught up, with stand-ins and warm-ups for the rest."""
+    active, postponed = replace_lagging_actives(problem, plan)
     standby = plan.standby.copy()
-    swapped, place = np.nonzero((standby == active[:, None]) & (active != plan.active)[:, None])
-    standby[swapped, place] = plan.active[swapped]
-    late = late[~np.isin(late, swapped)]
-    waiting = np.stack((late, plan.active[late]), axis=1).astype(np.int64)
-    more = replace_lagging_standbys(group, TaskPlan(active, standby), waiting)
-    warm = np.concatenate((waiting, more))[: group.configs.max_warmup_replicas]
-    shares = assign_as_planned(TaskPlan(active, standby), len(waiting) + len(swapped) + len(more) > 0)
-    return shares._replace(warmup=sorted_pairs(warm[:, 1], warm[:, 0]))
+    # A stand-in that is itself a planned standby of the task swaps roles with the planned owner.
+    swapped, column = np.nonzero((standby == active[:, None]) & (active != plan.active)[:, None])
+    standby[swapped, column] = plan.active[swapped]
+    postponed = postponed[~np.isin(postponed, swapped)]
+    warming_up = np.stack((postponed, plan.active[postponed]), axis=1).astype(np.int64)
+    standbys_warming_up = replace_lagging_standbys(problem, TaskPlan(active, standby), warming_up)
+    warmups = np.concatenate((warming_up, standbys_warming_up))[: problem.configs.max_warmup_replicas]
+    is_incomplete = len(warming_up) + len(swapped) + len(standbys_warming_up) > 0
+    assignment = assign_as_planned(TaskPlan(active, standby), is_incomplete)
+    return assignment._replace(warmup=sorted_pairs(warmups[:, 1], warmups[:, 0]))
 
 
-def assign_as_planned(plan: TaskPlan, probes: bool = False) -> TaskAssignment:
-    """The plan itself, without a warm-up."""
-    task, place = np.nonzero(plan.standby >= 0)
-    return TaskAssignment(plan.active, sorted_pairs(plan.standby[task, place], task), np.empty((0, 2), np.int32), probes)
+def assign_as_planned(plan: TaskPlan, needs_probing_rebalance: bool = False) -> TaskAssignment:
+    """Assign the plan itself, without warm-ups, whatever the clients lack."""
+    task, column = np.nonzero(plan.standby >= 0)
+    standby = sorted_pairs(plan.standby[task, column], task)
+    return TaskAssignment(plan.active, standby, np.empty((0, 2), np.int32), needs_probing_rebalance)
 
 
-def replace_lagging_actives(group: AssignmentProblem, plan: TaskPlan) -> tuple[Ints, Longs]:
-    """Who runs each task now, and the tasks that are not with their planned owner, those of the nearest first."""
+def replace_lagging_actives(problem: AssignmentProblem, plan: TaskPlan) -> tuple[Ints, Longs]:
+    """Return the client that runs each task now, and the postponed tasks, those with the smallest lag first."""
     task = np.flatnonzero(plan.active >= 0)
-    lag = lag_behind(group, task, plan.active[task])
+    lag = lag_behind(problem, task, plan.active[task])
     active = plan.active.copy()
-    home, rank = best_clients(group.ranked, len(active))
-    late = (
-        (lag > group.configs.acceptable_recovery_lag) & (home[task] >= 0) & (home[task] != plan.active[task]) & (rank[task] < lag)
-    )
-    active[task[late]] = home[task[late]]
-    return active, task[late][np.argsort(lag[late], kind="stable")]
+    best, rank = best_clients(problem.ranked, len(active))
+    is_late = (lag > problem.configs.acceptable_recovery_lag) & (best[task] >= 0)
+    is_late &= (best[task] != plan.active[task]) & (rank[task] < lag)
+    active[task[is_late]] = best[task[is_late]]
+    return active, task[is_late][np.argsort(lag[is_late], kind="stable")]
 
 
-def replace_lagging_standbys(group: AssignmentProblem, now: TaskPlan, waiting: Longs) -> Longs:
-    """Stand-ins stand by for who is not caught up; rows (task, process) of the planned ones, the nearest first.
+def replace_lagging_standbys(problem: AssignmentProblem, now: TaskPlan, warming_up: Longs) -> Longs:
+    """Replace standbys that lag by better clients; return rows (task, process) of the replaced, smallest lag first.
 
-    now: its standbys are changed to the stand-ins. waiting: who has been planned to run what, and so is no stand-in.
+    now: its standbys are changed in place. warming_up: rows (task, process) of planned owners, which
+    have a role in their task already and so are no stand-ins.
     """
-    task, place = np.nonzero(now.standby >= 0)
-    process = now.standby[task, place]
-    lag = lag_behind(group, task, process)
-    late = lag > group.configs.acceptable_recovery_lag
-    late_ones = np.stack((task, place, lag), axis=1)[late][np.lexsort((process[late], task[late], lag[late]))]
-    best = unassigned_candidates(group.ranked, now, waiting, np.bincount(task[late], minlength=len(now.active)) > 0)
-    found = []
-    for row, place_, lag_ in late_ones.tolist():
-        choice = best.get(row)
-        if choice and choice[0][0] < lag_:
-            found.append((row, int(now.standby[row, place_])))
-            now.standby[row, place_] = choice.pop(0)[1]
-    return np.array(found, np.int64).reshape(-1, 2)
+    task, column = np.nonzero(now.standby >= 0)
+    process = now.standby[task, column]
+    lag = lag_behind(problem, task, process)
+    is_late = lag > problem.configs.acceptable_recovery_lag
+    order = np.lexsort((process[is_late], task[is_late], lag[is_late]))
+    late_rows = np.stack((task, column, lag), axis=1)[is_late][order]
+    has_late = np.bincount(task[is_late], minlength=len(now.active)) > 0
+    candidates = unassigned_candidates(problem.ranked, now, warming_up, has_late)
+    replaced = []
+    for late_task, late_column, late_lag in late_rows.tolist():
+        best = candidates.get(late_task)
+        if best and best[0][0] < late_lag:
+            replaced.append((late_task, int(now.standby[late_task, late_column])))
+            now.standby[late_task, late_column] = best.pop(0)[1]
+    return np.array(replaced, np.int64).reshape(-1, 2)
 
 
-def unassigned_candidates(had: RankedClients, now: TaskPlan, waiting: Longs, wanted: Bools) -> dict[int, list[tuple[int, int]]]:
-    """The processes (rank, process) that have something of a wanted task and no role in it, best first."""
-    busy = (now.active[had.task] == had.process) | (now.standby[had.task] == had.process[:, None]).any(1)
-    processes = int(max(had.process.max(initial=0), waiting[:, 1].max(initial=0))) + 1
-    busy |= np.isin(had.task.astype(np.int64) * processes + had.process, waiting[:, 0] * processes + waiting[:, 1])
-    found = had.where(wanted[had.task] & ~busy)
-    best: dict[int, list[tuple[int, int]]] = {}
-    for task, rank, process in zip(found.task.tolist(), found.rank.tolist(), found.process.tolist(), strict=True):
-        best.setdefault(task, []).append((rank, process))
-    return best
+def unassigned_candidates(
+    ranked: RankedClients, now: TaskPlan, warming_up: Longs, has_late: Bools
+) -> dict[int, list[tuple[int, int]]]:
+    """Return, for each task of `has_late`, the clients (rank, process) with state and no role in it, best first."""
+    busy = (now.active[ranked.task] == ranked.process) | (now.standby[ranked.task] == ranked.process[:, None]).any(1)
+    processes = int(max(ranked.process.max(initial=0), warming_up[:, 1].max(initial=0))) + 1
+    warming_keys = warming_up[:, 0] * processes + warming_up[:, 1]
+    busy |= np.isin(ranked.task.astype(np.int64) * processes + ranked.process, warming_keys)
+    free = ranked.where(has_late[ranked.task] & ~busy)
+    candidates: dict[int, list[tuple[int, int]]] = {}
+    for task, rank, process in zip(free.task.tolist(), free.rank.tolist(), free.process.tolist(), strict=True):
+        candidates.setdefault(task, []).append((rank, process))
+    return candidates
 
 
 def sorted_pairs(process: Ints | Longs, task: Longs) -> Ints:
-    """Rows (process, task) in order."""
+    """Return rows (process, task) in ascending order."""
     order = np.lexsort((task, process))
-    found: Ints = np.stack((process[order], task[order]), axis=1).astype(np.int32)
-    return found
+    pairs: Ints = np.stack((process[order], task[order]), axis=1).astype(np.int32)
+    return pairs

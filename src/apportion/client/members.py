@@ -1,0 +1,53 @@
+"""What a session is made of: a member machine for each protocol, and the events of its history."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from apportion.member.classic.machine import ClassicMember
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.machine import ConsumerMember, Settings
+from apportion.member.membership import Assignment
+from apportion.member.streams.machine import StreamsMember
+
+MemberSettings = Settings | ClassicSettings
+GroupMember = ConsumerMember | ClassicMember | StreamsMember
+
+
+class MembershipEvent(NamedTuple):
+    """One event of a membership.
+
+    what: "offered", "adopted", "lost", "failed" or "left". at_ms: wall clock.
+    """
+
+    at_ms: int
+    what: str
+    incarnation: int
+    epoch: int
+    revoked: Assignment
+    added: Assignment
+    why: str = ""
+
+
+def new_member_id() -> str:
+    """Return a random member id."""
+    return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
+
+
+def make_member(
+    protocol: str, group_id: str, settings: Mapping[str, Any]
+) -> tuple[Settings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]:
+    """Return the settings and the machine of a member; protocols as in `Session`."""
+    if protocol == "classic":
+        classic = ClassicSettings(group_id=group_id, **settings)
+        return classic, ClassicMember(classic)
+    if protocol == "streams":
+        member = StreamsMember(settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams")))
+        return member.settings, member
+    chosen = Settings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+    return chosen, ConsumerMember(chosen)
+
+
+def _without(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key != name}
