@@ -117,8 +117,8 @@ def without_debts(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) 
     return heirs
 
 
-def beat_of_who_owns_nothing(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
-    return replace(to_beat(turn, ask, subscription), owned=())
+def beat_of_who_owns_nothing(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+    return replace(to_beat(turn, request, subscription), owned=())
 
 
 def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
