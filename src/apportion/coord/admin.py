@@ -55,17 +55,17 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
 
 
 def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> described.Member:
-    said, units = member.metadata, group.saved.units
+    metadata, units = member.metadata, group.saved.units
     target = () if member.target is None else member.target.tolist()
     return described.Member(
         member_id=member.member_id,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
         member_epoch=member.epoch,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=said.subscribed_topic_names,
-        subscribed_topic_regex=said.subscribed_topic_regex,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        subscribed_topic_names=metadata.subscribed_topic_names,
+        subscribed_topic_regex=metadata.subscribed_topic_regex,
         assignment=_assignment(member.units(), units, topics),
         target_assignment=_assignment(target, units, topics),
         member_type=CLASSIC if member.is_classic else CONSUMER,

@@ -22,17 +22,17 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     check_group_id(body.group_id)
     group = turn.ledger.classic_group_or_none(body.group_id)
     leaving = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, who) for who in leaving]
+    codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, identity) for identity in leaving]
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
     turn.reply(request.ticket, leave_response(request.version, leaving, codes))
 
 
-def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> Code:
+def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> Code:
     """Remove the member that is named by member id, by group instance id or by both; return NONE or
     the error.
     """
-    member_id, instance_id = who.member_id, who.group_instance_id
+    member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id and instance_id is not None:
         member_id = group.live.instances.get(instance_id, "")
     if member_id in group.live.pending_joins:
@@ -53,7 +53,7 @@ def leave_response(version: int, leaving: tuple[MemberIdentity, ...], codes: lis
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     members = (
-        MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=int(code))
-        for who, code in zip(leaving, codes, strict=True)
+        MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(code))
+        for identity, code in zip(leaving, codes, strict=True)
     )
     return LeaveGroupResponse(members=tuple(members))

@@ -321,10 +321,10 @@ class ClassicGroup:
         Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
         """
         if instance_id is not None:
-            seated = self.live.instances.get(instance_id)
-            if seated is None:
+            current_id = self.live.instances.get(instance_id)
+            if current_id is None:
                 raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no instance {instance_id!r}.")
-            if seated != member_id:
+            if current_id != member_id:
                 raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
         member = self.live.members.get(member_id)
         if member is None:

@@ -40,28 +40,30 @@ class Beat:
         return has_subscription and self.rebalance_timeout_ms != -1 and self.owned is not None
 
 
-def merge_metadata(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
+def merge_metadata(metadata: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
     """Return the member's metadata after `beat`; the very same value if nothing has changed."""
     if (
         beat.topics is None
-        and beat.instance_id in (None, said.instance_id)
-        and beat.rack_id in (None, said.rack_id)
-        and beat.assignor in (None, said.server_assignor)
-        and beat.rebalance_timeout_ms in (-1, said.rebalance_timeout_ms)
-        and beat.caller.client_id == said.client_id
-        and beat.caller.host == said.client_host
-        and beat.classic is said.classic_member_metadata  # None for all but classic members, who join seldom
+        and beat.instance_id in (None, metadata.instance_id)
+        and beat.rack_id in (None, metadata.rack_id)
+        and beat.assignor in (None, metadata.server_assignor)
+        and beat.rebalance_timeout_ms in (-1, metadata.rebalance_timeout_ms)
+        and beat.caller.client_id == metadata.client_id
+        and beat.caller.host == metadata.client_host
+        and beat.classic is metadata.classic_member_metadata  # None for all but classic members, who join seldom
     ):
-        return said
+        return metadata
     whole = ConsumerGroupMemberMetadataValue(
-        instance_id=said.instance_id if beat.instance_id is None else beat.instance_id,
-        rack_id=said.rack_id if beat.rack_id is None else beat.rack_id,
+        instance_id=metadata.instance_id if beat.instance_id is None else beat.instance_id,
+        rack_id=metadata.rack_id if beat.rack_id is None else beat.rack_id,
         client_id=beat.caller.client_id,
         client_host=beat.caller.host,
-        subscribed_topic_names=said.subscribed_topic_names if beat.topics is None else tuple(sorted(dict.fromkeys(beat.topics))),
-        subscribed_topic_regex=said.subscribed_topic_regex,
-        rebalance_timeout_ms=said.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
-        server_assignor=said.server_assignor if beat.assignor is None else beat.assignor,
+        subscribed_topic_names=metadata.subscribed_topic_names
+        if beat.topics is None
+        else tuple(sorted(dict.fromkeys(beat.topics))),
+        subscribed_topic_regex=metadata.subscribed_topic_regex,
+        rebalance_timeout_ms=metadata.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
+        server_assignor=metadata.server_assignor if beat.assignor is None else beat.assignor,
         classic_member_metadata=beat.classic,
     )
-    return said if whole == said else whole
+    return metadata if whole == metadata else whole

@@ -161,8 +161,8 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
-    seat = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
-    group, member, classic = seat
+    caller = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    group, member, classic = caller
     protocol = classic.supported_protocols[0].name
     if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (None, protocol):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}.")
@@ -231,9 +231,9 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     named = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
-    for who in named:
+    for identity in named:
         try:
-            member = _checked_member(group, who.member_id, who.group_instance_id, names_instance_alone=True)
+            member = _checked_member(group, identity.member_id, identity.group_instance_id, names_instance_alone=True)
             leaving[member.member_id] = member
             codes.append(Code.NONE)
         except Refused as refusal:  # one of many: the others have their answers
@@ -247,8 +247,8 @@ def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     answers = (
-        MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=int(code))
-        for who, code in zip(named, codes, strict=True)
+        MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(code))
+        for identity, code in zip(named, codes, strict=True)
     )
     return LeaveGroupResponse(members=tuple(answers))
 

@@ -113,18 +113,20 @@ def _dynamic(group: ConsumerGroup, beat: Beat) -> AdmittedMember:
 
 
 def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMember:
-    seated = group.static_member_or_none(instance_id)
-    if seated is None:
+    static_member = group.static_member_or_none(instance_id)
+    if static_member is None:
         if beat.epoch != JOINING:
             raise unknown_member_error(beat)
         return AdmittedMember(group.saved.members.get(beat.member_id), None)
     if beat.epoch != JOINING:
-        if not is_same_member(seated, beat.member_id):
+        if not is_same_member(static_member, beat.member_id):
             raise fenced_instance_error(beat)
-        return AdmittedMember(seated, None)
-    if not uses_classic_protocol(seated, beat) and not has_released_instance(seated):
-        raise Refused(Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {seated.member_id}, which has not left yet.")
-    return AdmittedMember(seated, None) if seated.member_id == beat.member_id else AdmittedMember(None, seated)
+        return AdmittedMember(static_member, None)
+    if not uses_classic_protocol(static_member, beat) and not has_released_instance(static_member):
+        raise Refused(
+            Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {static_member.member_id}, which has not left yet."
+        )
+    return AdmittedMember(static_member, None) if static_member.member_id == beat.member_id else AdmittedMember(None, static_member)
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:

@@ -73,10 +73,14 @@ def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: t
     The remaining members then rebalance.
     """
     gone = {member.member_id: None for member in leaving}
-    stayers = [stayer for stayer in remaining_members(group) if stayer.member.member_id not in gone]
-    if not stayers or len(stayers) + len(gone) < len(group.saved.members) or not may_downgrade(turn.settings, stayers):
+    classic_members = [remaining for remaining in remaining_members(group) if remaining.member.member_id not in gone]
+    if (
+        not classic_members
+        or len(classic_members) + len(gone) < len(group.saved.members)
+        or not may_downgrade(turn.settings, classic_members)
+    ):
         return False
-    downgrade(turn, group, stayers, leader=None)
+    downgrade(turn, group, classic_members, leader=None)
     return True
 
 
@@ -88,37 +92,39 @@ def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
     ]
 
 
-def may_downgrade(settings: GroupSettings, stayers: list[RemainingMember]) -> bool:
+def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember]) -> bool:
     """Return whether these members may be a classic group.
 
     They may by the migration policy, `group.max.size`, a protocol that all support, and the size of
     their metadata, which must leave half of the record to assignments.
     """
-    names = [{protocol.name: None for protocol in stayer.classic.supported_protocols} for stayer in stayers]
-    size_bytes = sum(len(protocol.metadata) for stayer in stayers for protocol in stayer.classic.supported_protocols)
+    names = [{protocol.name: None for protocol in remaining.classic.supported_protocols} for remaining in classic_members]
+    size_bytes = sum(len(protocol.metadata) for remaining in classic_members for protocol in remaining.classic.supported_protocols)
     return (
         settings.group_consumer_migration_policy in DOWNGRADING
-        and len(stayers) <= settings.group_max_size
+        and len(classic_members) <= settings.group_max_size
         and size_bytes <= MAX_GROUP_BYTES // 2
         and any(all(name in each for each in names) for name in names[0])
     )
 
 
-def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], leader: str | None) -> ClassicGroup:
+def downgrade(turn: Turn, group: ConsumerGroup, classic_members: list[RemainingMember], leader: str | None) -> ClassicGroup:
     """Replace the group by a classic group of these members, with the epoch as its generation.
 
     With a leader the generation goes on. Without one nobody assigned it, so all members have to
     rejoin; that is saved, so a crash changes nothing.
     """
     group_id = group.group_id
-    protocol = select_protocol([spoken.name for spoken in stayer.classic.supported_protocols] for stayer in stayers)
+    protocol = select_protocol(
+        [protocols.name for protocols in remaining.classic.supported_protocols] for remaining in classic_members
+    )
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         generation=group.saved.epoch,
         protocol=protocol,
         leader=leader,
         current_state_timestamp=turn.now.wall_ms,
-        members=tuple(to_saved_member(group, stayer, protocol, turn.topics) for stayer in stayers),
+        members=tuple(to_saved_member(group, remaining, protocol, turn.topics) for remaining in classic_members),
     )
     for member in group.saved.members.values():
         timers.disarm(turn, group, member)
@@ -127,16 +133,18 @@ def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], 
     new = turn.ledger.classic_group_or_none(group_id)
     assert new is not None, f"group {group_id} was just made"
     classic_timers.restore_group(turn, new)
-    for stayer in stayers:
-        spoken = tuple((each.name, bytes(each.metadata)) for each in stayer.classic.supported_protocols)
-        new.live.update_protocols(new.live.members[stayer.member.member_id], spoken)
-    turn.note("info", f"group {group_id} has become a classic group of {len(stayers)} members at generation {value.generation}")
+    for remaining in classic_members:
+        protocols = tuple((each.name, bytes(each.metadata)) for each in remaining.classic.supported_protocols)
+        new.live.update_protocols(new.live.members[remaining.member.member_id], protocols)
+    turn.note(
+        "info", f"group {group_id} has become a classic group of {len(classic_members)} members at generation {value.generation}"
+    )
     return new
 
 
-def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
+def to_saved_member(group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
     """Return the member with all that it may be using, whether it has to revoke it or not."""
-    member, classic, rebalance_timeout_ms = stayer
+    member, classic, rebalance_timeout_ms = remaining
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.metadata.instance_id,
@@ -144,7 +152,7 @@ def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str
         client_host=member.metadata.client_host,
         rebalance_timeout=rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
-        subscription=next(spoken.metadata for spoken in classic.supported_protocols if spoken.name == protocol),
+        subscription=next(protocols.metadata for protocols in classic.supported_protocols if protocols.name == protocol),
         assignment=classic_api.encode_assignment(group, classic, member.units(), topics),
     )
 
@@ -165,14 +173,14 @@ def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupR
     """
     if body.group_instance_id is None:
         return None
-    seated, stayers = group.static_member_or_none(body.group_instance_id), remaining_members(group)
-    if seated is None or seated.is_classic or body.member_id not in ("", seated.member_id):
+    static_member, classic_members = group.static_member_or_none(body.group_instance_id), remaining_members(group)
+    if static_member is None or static_member.is_classic or body.member_id not in ("", static_member.member_id):
         return None
-    if len(stayers) + 1 < len(group.saved.members):
+    if len(classic_members) + 1 < len(group.saved.members):
         return None
     classic_api.check_join(turn, group, body)
-    heir = RemainingMember(seated, classic_api.classic_metadata(body), 0)
-    return seated if may_downgrade(turn.settings, [*stayers, heir]) else None
+    joiner = RemainingMember(static_member, classic_api.classic_metadata(body), 0)
+    return static_member if may_downgrade(turn.settings, [*classic_members, joiner]) else None
 
 
 def replace_last_consumer(
@@ -185,10 +193,10 @@ def replace_last_consumer(
     (KIP-814), because somebody has to watch the topics.
     """
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
-    heir = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
-    stayers = [*remaining_members(group), heir]
+    joiner = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
+    classic_members = [*remaining_members(group), joiner]
     goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
-    new = downgrade(turn, group, stayers, leader=replaced.member_id if goes_on else None)
+    new = downgrade(turn, group, classic_members, leader=replaced.member_id if goes_on else None)
     join.join_as_static_member(turn, new, replaced.member_id, request)
 
 

@@ -115,21 +115,21 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
     which would be lost; those of `with_unrevoked`.
     """
     name = group.live.select_protocol()
-    given = last_assignments(group)
-    heirs: list[UpgradedMember] = []
+    assignments = last_assignments(group)
+    members: list[UpgradedMember] = []
     for member in group.live.members.values():
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_serde.decode(ConsumerProtocolSubscription, protocols[0][1])
-            assigned = consumer_serde.decode(ConsumerProtocolAssignment, given.get(member.member_id) or NO_ASSIGNMENT)[1]
+            assigned = consumer_serde.decode(ConsumerProtocolAssignment, assignments.get(member.member_id) or NO_ASSIGNMENT)[1]
         except DecodeError as error:
             refuse_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}")
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
             refuse_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
         known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
         parts = by_topic(dict.fromkeys(each_partition(classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics))))
-        heirs.append(UpgradedMember(member, known, subscription, parts))
-    return with_unrevoked(turn, group, heirs)
+        members.append(UpgradedMember(member, known, subscription, parts))
+    return with_unrevoked(turn, group, members)
 
 
 def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
@@ -139,49 +139,53 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
     static = (
         (instances.get(each.group_instance_id or ""), each.assignment) for each in saved if each.group_instance_id is not None
     )
-    return {who: given for who, given in static if who is not None} | {each.member_id: each.assignment for each in saved}
+    return {who: assignments for who, assignments in static if who is not None} | {
+        each.member_id: each.assignment for each in saved
+    }
 
 
-def with_unrevoked(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> list[UpgradedMember]:
+def with_unrevoked(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> list[UpgradedMember]:
     """Return the members with what they own by their own word and nobody is assigned.
 
     An assignment took it away, but the member may not know that yet. Of two that claim a partition,
     the one of the later generation has it. Errors: UNKNOWN_SERVER_ERROR for a partition that is
     assigned twice, as in Kafka.
     """
-    holders: dict[IdPartition, str] = {}
-    for heir in heirs:
-        for place in each_partition(heir.assigned):
-            if place in holders:
-                why = f"{holders[place]} and {heir.member.member_id} have one partition."
+    owners: dict[IdPartition, str] = {}
+    for upgraded in members:
+        for partition in each_partition(upgraded.assigned):
+            if partition in owners:
+                why = f"{owners[partition]} and {upgraded.member.member_id} have one partition."
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
-            holders[place] = heir.member.member_id
-    debts: dict[str, list[IdPartition]] = {}
-    for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
-        for place in each_partition(classic_api.to_topic_partitions(heir.subscription.owned_partitions, turn.topics)):
-            if place not in holders:
-                holders[place] = heir.member.member_id
-                debts.setdefault(heir.member.member_id, []).append(place)
-    return [heir._replace(unrevoked=by_topic(debts.get(heir.member.member_id, ()))) for heir in heirs]
+            owners[partition] = upgraded.member.member_id
+    unrevoked: dict[str, list[IdPartition]] = {}
+    for upgraded in sorted(members, key=lambda upgraded: (-upgraded.subscription.generation_id, upgraded.member.member_id)):
+        for partition in each_partition(classic_api.to_topic_partitions(upgraded.subscription.owned_partitions, turn.topics)):
+            if partition not in owners:
+                owners[partition] = upgraded.member.member_id
+                unrevoked.setdefault(upgraded.member.member_id, []).append(partition)
+    return [upgraded._replace(unrevoked=by_topic(unrevoked.get(upgraded.member.member_id, ()))) for upgraded in members]
 
 
-def is_fully_assigned(heirs: list[UpgradedMember], topics: Topics) -> bool:
+def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
     """Return whether every partition of the subscribed topics is assigned, to a subscriber, and
     nothing is unrevoked.
     """
-    wanted: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
-    for heir in heirs:
-        wishes = {topic.id: topic.partitions for name in heir.subscription.topics if (topic := topics.named(name)) is not None}
-        if heir.unrevoked or any(part.topic_id not in wishes for part in heir.assigned):
+    unassigned: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
+    for upgraded in members:
+        partition_counts = {
+            topic.id: topic.partitions for name in upgraded.subscription.topics if (topic := topics.named(name)) is not None
+        }
+        if upgraded.unrevoked or any(part.topic_id not in partition_counts for part in upgraded.assigned):
             return False
-        for topic_id, partitions in wishes.items():
-            wanted.setdefault(topic_id, partitions)
-        for part in heir.assigned:
-            wanted[part.topic_id] -= len(part.partitions)
-    return not any(wanted.values())
+        for topic_id, partitions in partition_counts.items():
+            unassigned.setdefault(topic_id, partitions)
+        for part in upgraded.assigned:
+            unassigned[part.topic_id] -= len(part.partitions)
+    return not any(unassigned.values())
 
 
-def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> None:
+def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> None:
     """Replace the classic group by a consumer group of the same members, with the generation as its
     epoch.
 
@@ -191,32 +195,32 @@ def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> Non
     new epoch in any case.
     """
     group_id, epoch = group.group_id, group.live.generation
-    is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(heirs, turn.topics)
+    is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
-    turn.emit_all(records.member_metadata(group_id, heir.member.member_id, member_metadata(heir)) for heir in heirs)
+    turn.emit_all(records.member_metadata(group_id, upgraded.member.member_id, member_metadata(upgraded)) for upgraded in members)
     new = turn.ledger.consumer_group(group_id)
     turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
-    for heir in heirs:
-        target = [(part.topic_id, part.partitions) for part in heir.assigned]
-        turn.emit(records.target_assignment(group_id, heir.member.member_id, target))
+    for upgraded in members:
+        target = [(part.topic_id, part.partitions) for part in upgraded.assigned]
+        turn.emit(records.target_assignment(group_id, upgraded.member.member_id, target))
     turn.emit(records.assignment_epoch(group_id, epoch, turn.now.wall_ms))
-    for heir in heirs:
+    for upgraded in members:
         value = ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch,
-            state=int(MemberState.UNREVOKED if heir.unrevoked else MemberState.STABLE),
-            assigned_partitions=heir.assigned,
-            partitions_pending_revocation=heir.unrevoked,
+            state=int(MemberState.UNREVOKED if upgraded.unrevoked else MemberState.STABLE),
+            assigned_partitions=upgraded.assigned,
+            partitions_pending_revocation=upgraded.unrevoked,
         )
-        turn.emit(records.current_assignment(group_id, heir.member.member_id, value))
+        turn.emit(records.current_assignment(group_id, upgraded.member.member_id, value))
     timers.restore_group(turn, new)
-    turn.note("info", f"group {group_id} has become a consumer group of {len(heirs)} classic members at epoch {epoch}")
+    turn.note("info", f"group {group_id} has become a consumer group of {len(members)} classic members at epoch {epoch}")
 
 
-def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
+def member_metadata(upgraded: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
     """Return the member's metadata as a consumer group saves it."""
-    member, subscription = heir.member, heir.subscription
+    member, subscription = upgraded.member, upgraded.subscription
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=subscription.rack_id,
@@ -227,7 +231,7 @@ def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=None,
         classic_member_metadata=ClassicMemberMetadata(
-            session_timeout_ms=member.session_timeout_ms, supported_protocols=heir.protocols
+            session_timeout_ms=member.session_timeout_ms, supported_protocols=upgraded.protocols
         ),
     )
 
