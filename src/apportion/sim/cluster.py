@@ -1,4 +1,4 @@
-"""Everybody who takes part in one world, and how they come and go."""
+"""The simulated cluster: broker, applications and the checker that observes them, and how they come and go."""
 
 from apportion.member.batch.plan import EARLIEST
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
@@ -15,7 +15,7 @@ from apportion.sim.kernel.network import DOWN, UP
 
 
 class SimulatedCluster:
-    """One world with everybody in it. Nobody lives before `start`."""
+    """All actors of one simulation. No process runs before `start`."""
 
     def __init__(self, simulation: Simulation) -> None:
         scenario = simulation.scenario
@@ -50,7 +50,7 @@ class SimulatedCluster:
         self.checker.owners[self.applications[-1].name] = self.applications[-1]
 
     def start(self) -> None:
-        """The broker starts, topics are made, and the applications begin one after the other."""
+        """Start the broker, create the topics, and start the applications one after the other."""
         self.broker.start()
         for name in self.names:
             self.topic_admin.create(name, self.simulation.scenario.partitions)
@@ -61,7 +61,7 @@ class SimulatedCluster:
             self.simulation.call_later(rng.randint(0, 3_000_000), self._start_if_current, each, each.incarnation)
 
     def start_stray_query(self) -> None:
-        """A query with another sink begins in the workers' group, if that is known to have one."""
+        """Start a query with another sink in the workers' group, if an offset shows that the group has a sink."""
         worker = next((each for each in self.applications if isinstance(each, Worker)), None)
         if worker is None or not self.checker.offsets.is_shown(Worker.group):
             return
@@ -73,50 +73,50 @@ class SimulatedCluster:
         stray.start()
 
     def application(self, number: int) -> Application:
-        """The application of that number."""
+        """Return the application of that number, modulo their count."""
         return self.applications[number % len(self.applications)]
 
     def crash_broker(self, tear_bytes: int | None, resets_connections: bool) -> None:
-        """The broker is down."""
+        """Crash the broker, after a check of its logs."""
         self.checker.before_crash()
         self.broker.crash(tear_bytes, resets_connections)
 
     def start_broker(self) -> None:
-        """The broker is up."""
+        """Start the broker if it is down."""
         if not self.broker.is_up:
             self.broker.start()
 
     def restart(self, application: Application, away_ms: int) -> None:
-        """The application leaves, and is back after a while."""
+        """Let the application leave, and start it again after `away_ms`."""
         if application.is_up:
             application.deliver(application.incarnation, application.stop)
             self.start_later(application, away_ms)
 
     def switch(self, application: Application, away_ms: int) -> None:
-        """The application leaves, and is back with its other protocol."""
+        """Restart the application with its other protocol."""
         application.next_protocol_choice = application.protocols.other_than(application.protocol_choice)
         self.restart(application, away_ms)
 
     def start_later(self, application: Application, away_ms: int) -> None:
-        """A new process of the application lives after a while, once the old one has ended."""
+        """Start a new process of the application after `away_ms`, and not before the old one has ended."""
         self.simulation.call_later(max(1, away_ms) * 1_000, self._start_if_current, application, application.incarnation)
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
         if application.incarnation != incarnation:
-            return  # somebody else has started it
+            return  # it has been started meanwhile
         if application.is_up:
-            self.start_later(application, 100)  # it is still stopping, or stands still
+            self.start_later(application, 100)  # it is still stopping, or paused
         else:
             application.start()
 
     def add_partitions(self) -> None:
-        """Every topic has a partition more, as if an operator had helped a group to look again."""
+        """Add a partition to every topic, as an operator may do to make a classic group rebalance."""
         self.simulation.write_trace("world", "every topic gets a partition")
         for name in self.names:
             self.topic_admin.add_partitions(name, 1)
 
     def end_faults(self) -> None:
-        """No fault lasts: everybody lives, hears and is heard, wants what all want, and works at full speed."""
+        """End every fault: all processes run at full speed, all links are healed, all subscribe to all topics."""
         self.simulation.write_trace("world", "the faults are over")
         self.start_broker()
         self.broker.resume(self.broker.incarnation)

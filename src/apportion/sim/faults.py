@@ -1,4 +1,4 @@
-"""What each fault does to a world: one function a kind, in a table."""
+"""What each kind of fault does to the simulated cluster: one function for each kind, in a table."""
 
 from collections.abc import Callable
 from random import Random
@@ -14,13 +14,13 @@ US_PER_MS = 1_000
 
 
 def inject(cluster: SimulatedCluster, fault: Fault) -> None:
-    """The fault happens now."""
+    """Inject the fault now."""
     cluster.simulation.write_trace("world", str(fault))
     INJECTORS[fault.kind](cluster, fault, Random(fault.twist))
 
 
 def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    """At once, or in the middle of the next flush, while the disk is already stuck and others still ask."""
+    """Crash the broker now, or in the middle of its next flush, while requests go on arriving."""
     tear_bytes, resets_connections = rng.choice((None, 0, 1, 17, 300, 100_000)), rng.random() < 0.7
 
     def crash() -> None:
@@ -118,7 +118,10 @@ def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 
 def _stray(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    """Not where topics are made again: a group whose topics are all new has no offset, and any sink may claim it."""
+    """Start a query with another sink, except where topics are recreated.
+
+    A group whose topics are all new has no committed offset, so any sink may claim it.
+    """
     if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):
         cluster.start_stray_query()
 
@@ -145,4 +148,4 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "switch-all": _switch_all,
     "stray": _stray,
 }
-"""Every fault of `scenario.FAULTS`."""
+"""For every kind in `scenario.FAULTS`: the function that injects it."""

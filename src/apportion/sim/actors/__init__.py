@@ -1,1 +1,1 @@
-"""Whoever takes part in a simulated history: broker, members, workers, admin."""
+"""The processes of a simulation: broker, group members, topic administration."""

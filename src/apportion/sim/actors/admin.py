@@ -1,4 +1,4 @@
-"""Who makes topics, who writes records, and who only looks: the processes that belong to no group."""
+"""The processes that belong to no group: topic administration, a producer, a monitor of offsets."""
 
 from typing import Any
 
@@ -23,12 +23,15 @@ CREATE_TOPICS_VERSION, CREATE_PARTITIONS_VERSION, DELETE_TOPICS_VERSION, PRODUCE
     12,
 )  # the versions that are spoken
 RETRY_MS = 300
-MONITOR_ROUNDS = 30  # a history is looked at twice as often, or so
+MONITOR_ROUNDS = 30  # a history has about twice as many rounds: they are that far apart at most
 FINAL_CODES = (Code.NONE, Code.TOPIC_ALREADY_EXISTS, Code.UNKNOWN_TOPIC_OR_PARTITION, Code.INVALID_PARTITIONS)
 
 
 class TopicAdmin(Client):
-    """Works off errands about topics, one after another. An errand that was heard twice has the effect of one."""
+    """Creates, grows and deletes topics, one request at a time, until each succeeds.
+
+    A request that is sent twice, because its answer was lost, has the effect of one.
+    """
 
     def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
         super().__init__(simulation, "clerk", broker)
@@ -36,20 +39,20 @@ class TopicAdmin(Client):
 
     @property
     def is_idle(self) -> bool:
-        """Every errand is done."""
+        """Whether nothing is left to do."""
         return not self._jobs
 
     def create(self, name: str, partitions: int) -> None:
-        """There will be such a topic."""
+        """Create the topic."""
         wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=())
         self._enqueue(SendRequest(CreateTopicsRequest(topics=(wanted,)), CREATE_TOPICS_VERSION))
 
     def add_partitions(self, name: str, by: int) -> None:
-        """The topic will have `by` partitions more, if it is there then."""
+        """Add `by` partitions to the topic, if it exists by then."""
         self._enqueue((name, by))
 
     def delete(self, name: str) -> None:
-        """There will be no such topic."""
+        """Delete the topic."""
         self._enqueue(
             SendRequest(DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000), DELETE_TOPICS_VERSION)
         )
@@ -61,7 +64,7 @@ class TopicAdmin(Client):
             self.start_script()
 
     def script(self) -> Script:
-        """Until no errand is left."""
+        """Work through the queue."""
         while self._jobs:
             job = self._jobs[0]
             try:
@@ -94,19 +97,19 @@ class TopicAdmin(Client):
 
 
 class RecordProducer(Client):
-    """Writes a few records to some partition, again and again."""
+    """Produces small batches to random partitions."""
 
     def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
         super().__init__(simulation, "producer", broker)
         self._batches = [encode_batch([(None, b"record", ())] * count, timestamp_ms=EPOCH_MS) for count in range(1, 6)]
 
     def start(self) -> None:
-        """It writes until the faults are over."""
+        """Start to produce."""
         self.start_incarnation()
         self.start_script()
 
     def script(self) -> Script:
-        """Until the end of the time of faults."""
+        """Produce until the faults end."""
         scenario = self.simulation.scenario
         names = [topic_name(index) for index in range(scenario.topics)]
         topics: list[Topic] = []
@@ -121,7 +124,7 @@ class RecordProducer(Client):
                 topics = []
 
     def _write(self, topics: list[Topic]) -> Script:
-        """True if the broker has the records."""
+        """Return whether the broker acknowledged the records."""
         topic = self.rng.choice(topics)
         index = self.rng.randrange(topic.partitions)
         data = PartitionProduceData(index=index, records=self.rng.choice(self._batches))
@@ -134,19 +137,22 @@ class RecordProducer(Client):
 
 
 class OffsetMonitor(Client):
-    """Reads offsets and descriptions of the groups, as tools do that show lag."""
+    """Reads committed offsets and group descriptions, as tools do that show lag.
+
+    What it was shown must survive every crash: the checker holds the broker to it.
+    """
 
     def __init__(self, simulation: Simulation, broker: BrokerProcess, groups: tuple[str, ...]) -> None:
         super().__init__(simulation, "onlooker", broker)
         self._groups = groups
 
     def start(self) -> None:
-        """It looks until the faults are over."""
+        """Start to read."""
         self.start_incarnation()
         self.start_script()
 
     def script(self) -> Script:
-        """Until the end of the time of faults."""
+        """Read until the faults end."""
         names = [topic_name(index) for index in range(self.simulation.scenario.topics)]
         while self.simulation.now_ms < self.simulation.scenario.duration_ms:
             yield Sleep(self.rng.randint(1, self.simulation.scenario.duration_ms // MONITOR_ROUNDS))
@@ -161,5 +167,5 @@ class OffsetMonitor(Client):
 
 
 def topic_name(index: int) -> str:
-    """The name of the topic of that number."""
+    """Return the name of the topic of that number."""
     return f"t{index}"

@@ -1,7 +1,8 @@
-"""The broker as a process: a real Node on a disk that may lose its power, with connections that answer in order.
+"""The broker as a simulated process: a real Node on a disk that loses what was not flushed.
 
-This is the simulator's driver of a Node: it performs actions and posts events, and holds no rule. A flush takes time; what it is
-about reaches the disk at its beginning or at its end, as the dice say, for a crash in between may find either.
+This is the simulator's driver of a Node: it performs actions and posts events, and contains no rule. A
+flush takes time. Its data reach the disk at its beginning or at its end, by chance, because a crash
+during a real flush may leave either.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ADDRESS = Address("broker", 9092)
-MAX_FATAL_FLUSH_US = 1_500_000  # a disk that dies takes its time
+MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last this long
 
 
 class PendingRequest:
-    """A request that the broker has read and not answered. since_ms: of the broker's clock."""
+    """A request that the broker has read and not answered. since_ms: when it came, on the broker's clock."""
 
     __slots__ = ("channel", "connection", "link", "request", "since_ms", "version")
 
@@ -40,9 +41,11 @@ class PendingRequest:
 
 
 class BrokerProcess(SimulatedProcess):
-    """One broker, and the watch that sees each of its steps and answers.
+    """One broker. The observer sees each of its steps and replies.
 
-    asked: the requests whose tickets are not spent. is_listening: it has recovered, and its recovery is on the disk.
+    pending: the requests without a reply. is_listening: the node has recovered, and what its recovery
+    wrote has been flushed. flushes_to_refuse: how many flushes fail. crash_in_flush: called during the
+    next flush.
     """
 
     def __init__(self, simulation: Simulation, observer: Observer) -> None:
@@ -55,17 +58,17 @@ class BrokerProcess(SimulatedProcess):
         self.pending: dict[Ticket, PendingRequest] = {}
         self.flushes_to_refuse = 0
         self.crashes = 0
-        self.crash_in_flush: Callable[[], None] | None = None  # what happens in the middle of the next flush
+        self.crash_in_flush: Callable[[], None] | None = None
         self._tickets = 0
-        self._closed_unanswered: dict[Ticket, bool] = {}  # not answered when their connection closed
+        self._closed_unanswered: dict[Ticket, bool] = {}  # tickets whose connection closed before the reply
         self._is_flushing = False
-        self._was_refused = False  # the last flush that ended was: the node pauses before the next
-        self._drops_packets = False  # while it is down, its host does not even refuse connections
+        self._was_refused = False  # the last flush failed: the node pauses before it tries again
+        self._drops_packets = False  # while it is down its host is down too: nothing refuses connections
         self._alarm = Timer(self, self._on_timer)
         self._tick = Tick()
 
     def start(self) -> None:
-        """The broker reads what its disk has, and listens when that is flushed."""
+        """Load what the disk has, and listen once that is flushed."""
         self.start_incarnation()
         self.simulation.write_trace(self.name, "starts")
         self.flushes_to_refuse = 0
@@ -84,9 +87,10 @@ class BrokerProcess(SimulatedProcess):
         return self._is_flushing or self._was_refused
 
     def crash(self, tear_bytes: int | None, resets_connections: bool) -> None:
-        """The broker is dead; its disk has what was flushed, and perhaps a torn end.
+        """Kill the broker; its disk keeps what was flushed.
 
-        resets: its host says so to every application; otherwise they learn it by waiting in vain.
+        tear_bytes: see `MemoryDisk.crash`. resets_connections: its host lives and resets every connection;
+        otherwise clients learn of the crash by timeouts.
         """
         self.simulation.write_trace(self.name, f"crashes, tearing {tear_bytes} bytes" if tear_bytes is not None else "crashes")
         self.crashes += 1
@@ -101,9 +105,9 @@ class BrokerProcess(SimulatedProcess):
                 each.link.send(DOWN, each.connection, each.connection.on_reset, each.connection)
 
     def receive(self, connection: SimulatedConnection, link: Link, request: Any, version: int, channel: RequestChannel) -> None:
-        """A request has come to the broker's host over `connection`."""
+        """Take a request that has arrived at the broker's host."""
         if not connection.is_open:
-            return  # given up while it was under way
+            return  # closed while the request was on its way
         if connection.broker_incarnation is None:
             connection.broker_incarnation = self.incarnation
         if not self.is_up and self._drops_packets:
@@ -114,7 +118,7 @@ class BrokerProcess(SimulatedProcess):
             self.deliver(self.incarnation, self._step_request, connection, link, request, version, channel)
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
-        """The application has closed its end."""
+        """Learn that the application has closed its end."""
         if connection.broker_incarnation == self.incarnation:
             self.deliver(self.incarnation, self._step_closed, connection)
 
@@ -215,7 +219,7 @@ class BrokerProcess(SimulatedProcess):
 
 
 def broker_settings(simulation: Simulation) -> BrokerSettings:
-    """The broker's settings in that world."""
+    """Return the broker's settings for the scenario."""
     scenario = simulation.scenario
     return BrokerSettings(
         auto_create_topics_enable=False,
@@ -227,7 +231,7 @@ def broker_settings(simulation: Simulation) -> BrokerSettings:
             group_consumer_heartbeat_interval_ms=scenario.heartbeat_ms,
             group_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_assignors=(scenario.assignor,),
-            offsets_retention_check_interval_ms=8 * 86_400_000,  # never, here: the laws know of nobody who forgets a group
+            offsets_retention_check_interval_ms=8 * 86_400_000,  # longer than any history: no law expects offsets to expire
             apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,
         ),
     )

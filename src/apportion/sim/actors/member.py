@@ -1,7 +1,7 @@
-"""An application as a process: a real member on a connection of its own, and an owner whose work is a story.
+"""An application as a simulated process: a real group member, and a script that uses its partitions.
 
-This is the simulator's driver of a member of either protocol, as `client.Session` is the real one. What the owner does, a reader's
-or a Spark worker's work, is `script`; what of it is in the owner's hands is told to the watch.
+This is the simulator's driver of a member of either protocol; `client.session.Session` is the real one.
+`Reader` and `Worker` have the script. The observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,23 +56,26 @@ REQUEST_VERSIONS = {
     HeartbeatRequest: 4,
     LeaveGroupRequest: 5,
 }
-METADATA_INTERVAL_MS = 5_000  # at the topics, to see whether they have changed
+METADATA_INTERVAL_MS = 5_000  # how often a classic member refreshes topic metadata
 LEAVE_TIMEOUT_MS = 3_000
 RESTART_DELAY_US = 1_000_000
-WAKE_UP_US = 10_000  # a thread that was waiting takes a moment to run
+WAKE_UP_US = 10_000  # a thread that waited runs a moment after it was woken
 
 
 AnyMember = ConsumerMember | ClassicMember | StreamsMember
 
 
 def has_new_target(member: AnyMember) -> bool:
-    """The coordinator wants the owner to hold something else."""
+    """Whether the member has a target assignment that its owner has not adopted."""
     view = member.view()
     return view.epoch > 0 and view.target is not None and view.target != view.owned
 
 
 class Application(Client):
-    """One application. `in_use` is what its owner uses now; `next_protocol_choice` what its next process will speak."""
+    """One application: a member, and an owner that uses its partitions.
+
+    in_use: the partitions that the owner uses now. next_protocol_choice: of its next process.
+    """
 
     group = ""
 
@@ -93,13 +96,13 @@ class Application(Client):
         self.protocol_choice = self.next_protocol_choice = protocols.first
         self.in_use: InUse = NOTHING_IN_USE
         self.slow_until_us = 0
-        self._rebuilds_at_join = 0  # how often shards had been rebuilt when the member last joined
-        self.slow_work_until_us = 0  # what it began while it was slow may last until then
+        self._rebuilds_at_join = 0  # `observer.shard_rebuilds` at the last JoinGroup
+        self.slow_work_until_us = 0  # work that began while the application was slow may last until then
         self.observer = observer
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
     def start(self) -> None:
-        """A new process of this application lives: a new member joins, and the owner starts its work."""
+        """Start a new process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
         self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
@@ -112,12 +115,12 @@ class Application(Client):
         self.start_script()
 
     def join(self) -> None:
-        """The member of this process wants its topics, and joins its group for them."""
+        """Subscribe to the topics, which lets the member join its group."""
         self.step_member(Subscribe(self.topics))
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """The member of this life is one of the classic protocol."""
+        """Whether the member of this incarnation uses the classic protocol."""
         return self.protocol_choice.protocol != CONSUMER
 
     @property
@@ -140,7 +143,7 @@ class Application(Client):
         )
 
     def _classic_settings(self, scenario: Scenario) -> ClassicSettings:
-        """What every classic member of this world is set to, but for its assignors."""
+        """Return the settings of every classic member of the scenario, except its assignors."""
         return ClassicSettings(
             group_id=self.group,
             instance_id=self.instance_id,
@@ -153,7 +156,10 @@ class Application(Client):
         )
 
     def die(self, closes_connections: bool) -> None:
-        """The process is dead. says_goodbye: its connections are closed by its host; otherwise the broker learns nothing."""
+        """Kill the process.
+
+        closes_connections: its host lives and closes them; otherwise the broker sees nothing.
+        """
         if not self.is_up:
             return
         self.simulation.write_trace(self.name, "is killed" if closes_connections else "is lost with its host")
@@ -166,7 +172,7 @@ class Application(Client):
         self.end_incarnation()
 
     def stop(self) -> None:
-        """The work ends where it is, and the member leaves; the process ends when that is heard, or after a while."""
+        """Stop the script and leave the group; the process ends with the answer, or after LEAVE_TIMEOUT_MS."""
         if self.is_up:
             self.simulation.write_trace(self.name, "stops")
             self._stop_work()
@@ -174,14 +180,14 @@ class Application(Client):
             self.step_member(Leave())
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """The application wants these topics from now on."""
+        """Change the subscription."""
         self.topics = topics
         if self.is_up and self.is_working:
             self.simulation.write_trace(self.name, f"wants {', '.join(topics)}")
             self.step_member(Subscribe(topics))
 
     def step_member(self, event: Any) -> None:
-        """The member has stepped over `event`, and its actions are under way."""
+        """Step the member over `event` and perform its actions."""
         for action in self.member.step(event, self.now()):
             match action:
                 case SendToCoordinator():
@@ -207,16 +213,20 @@ class Application(Client):
             runner.resume(turn, True)
 
     def perform_other(self, action: Any) -> None:
-        """What only some members want is under way; of offers and losses the owner reads in the member's view."""
+        """Perform an action that only some members have; the script reads offers and losses in the member's view."""
 
     def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
-        """The owner uses exactly these places from now on."""
+        """Use exactly these partitions from now on, and report the change."""
         if self.in_use.incarnation != incarnation or self.in_use.partitions != partitions:
             self.in_use = InUse(incarnation, dict.fromkeys(partitions))
             self.observer.ownership_changed(self)
 
     def work_ms(self, mean_ms: int) -> int:
-        """How long a piece of work takes: at most four times the mean and a third of the rebalance timeout; tenfold if slow."""
+        """Draw how long a piece of work takes; ten times as long while the application is slow.
+
+        Otherwise at most four times the mean and a third of the rebalance timeout: a healthy application
+        gives up partitions in time.
+        """
         span_ms = 1 + min(int(self.rng.expovariate(1.0) * mean_ms), 4 * mean_ms, self.simulation.scenario.rebalance_ms // 3)
         if self.simulation.now_us < self.slow_until_us:
             span_ms *= 10
@@ -224,10 +234,11 @@ class Application(Client):
         return span_ms
 
     def _give_up(self, code: Code, why: str) -> None:
-        """The member cannot go on. Where only time can mend it, somebody starts the application again, as people do.
+        """End the process because its member failed; start it again where that can help.
 
-        So with a static classic member that took its own place while the group was joining: that is not saved, so if the
-        coordinator has read its log anew since, the instance is the member of before, as in Kafka.
+        Any other failure of a member breaks the law no-defect. One is expected: a static classic member
+        that replaced its predecessor while the group was joining. The replacement is in no record yet, so
+        a coordinator that loads its log again fences the new member, as in Kafka.
         """
         api = "JoinGroup" if self.uses_classic_protocol else "ConsumerGroupHeartbeat"
         is_taken_back = (
@@ -277,7 +288,7 @@ class Application(Client):
         self.heartbeat_channel.send(send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer))
 
     def _abandon_request(self) -> None:
-        """A goodbye does not wait for the answer to what was asked before it."""
+        """Drop the request in flight: a LeaveGroup does not wait for the answer to an earlier heartbeat."""
         if self.heartbeat_channel.is_busy:
             self.heartbeat_channel.close()
 
@@ -338,7 +349,7 @@ class Application(Client):
         self.step_member(CoordinatorFound(request_id) if code is Code.NONE else Unanswered(request_id, code.sentence, code))
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
-        """See Client; also waits for news of the member."""
+        """Start the effect that the script yielded; also AwaitMember."""
         if type(effect) is not AwaitMember:
             super().perform_effect(runner, effect, turn)
         elif effect.condition(self.member):

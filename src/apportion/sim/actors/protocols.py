@@ -1,7 +1,8 @@
-"""How each application speaks with its group: the protocol, and for the classic one the assignors that it offers, in order.
+"""Which protocol each application uses, and for the classic protocol the assignors that it lists, in order.
 
-All of a group can always agree on one assignor. Who offers `cooperative-sticky` beside an eager one gives up everything before it
-joins, also where the cooperative one is chosen: that is the first step of the upgrade which KIP-429 describes.
+All members of a group have an assignor in common. A member that lists `cooperative-sticky` beside an eager
+assignor revokes everything before it joins, even if the cooperative one is selected: this is the first
+step of the upgrade that KIP-429 describes.
 """
 
 from random import Random
@@ -11,7 +12,7 @@ from apportion.sim.kernel.scenario import CLASSIC, CONSUMER, MIXED, Scenario
 
 
 class ProtocolChoice(NamedTuple):
-    """One way to speak. assignors: those of a classic member, in the order in which it prefers them."""
+    """One protocol. assignors: those of a classic member, preferred first."""
 
     protocol: str
     assignors: tuple[str, ...] = ()
@@ -31,26 +32,29 @@ COMPATIBLE_CHOICES = (
     (ProtocolChoice(CLASSIC, ("roundrobin",)),),
     (ProtocolChoice(CLASSIC, ("sticky",)),),
 )
-"""What the classic members of one group may offer: any of one row, in which the group always chooses the same.
+"""What the classic members of one group may list: any choice of one row, as a row always selects the same assignor.
 
-For after a restart a coordinator knows of each member only what it said in the chosen protocol, as in Kafka: who does not speak
-that one is refused until the others have joined again.
+After a restart a coordinator knows only the subscription of each member for the assignor that was
+selected, as in Kafka. A member that does not list this assignor is refused until the others rejoin.
 """
 
 
 class ProtocolPair(NamedTuple):
-    """What one application speaks first, and what it would speak instead."""
+    """The protocol that one application uses first, and the one to which the fault `switch` changes it."""
 
     first: ProtocolChoice
     other: ProtocolChoice
 
     def other_than(self, current: ProtocolChoice) -> ProtocolChoice:
-        """The other of the two."""
+        """Return the choice of this pair that is not the current one."""
         return self.other if current == self.first else self.first
 
 
 def draw_protocols(scenario: Scenario) -> list[ProtocolPair]:
-    """One row for each application: workers first. Workers hold on to what they read, so they only speak cooperatively."""
+    """Draw a pair for each application, workers first.
+
+    Workers keep partitions through a rebalance, so their classic choice is always cooperative.
+    """
     rng = Random(f"{scenario.seed} dialects")
     style = rng.choice(COMPATIBLE_CHOICES)
     rows = []

@@ -1,6 +1,7 @@
-"""An application that reads record by record, as a plain consumer does: positions in memory, commits now and then.
+"""An application that reads as a plain consumer does: positions in memory, offsets committed now and then.
 
-It promises each record at least once. What it lets go of it commits first, and it says so to the coordinator only then.
+It reads each record at least once. It commits the positions of revoked partitions before it reports to
+the coordinator that it released them, as a consumer with a rebalance listener does.
 """
 
 from apportion.errors import Refused
@@ -16,12 +17,12 @@ IDLE_MS = 500
 
 
 class Reader(Application):
-    """One consumer. All readers are one group."""
+    """One plain consumer. All readers form one group."""
 
     group = "readers"
 
     def script(self) -> Script:
-        """Poll, for as long as the process lives."""
+        """Poll until the process ends."""
         self._names: dict[TopicId, str] = {}
         self._positions: dict[TopicIdPartition, int] = {}
         self._committed: dict[TopicIdPartition, int] = {}
@@ -46,7 +47,7 @@ class Reader(Application):
         yield from self._advance()
 
     def _follow(self) -> Script:
-        """What the coordinator took away is committed and let go of; what it gave is begun where the group stands."""
+        """Adopt the target assignment: commit and release what is revoked, then read what is new from the committed offset."""
         view = self.member.view()
         assert view.target is not None
         incarnation, target = view.incarnation, view.target
@@ -63,7 +64,7 @@ class Reader(Application):
         self.step_member(Adopted(incarnation, target))
         now = self.member.view()
         if (now.incarnation, now.owned) != (incarnation, target):
-            return  # the group has changed its mind
+            return  # the target has changed meanwhile
         gained = [partition for partition in wanted if partition not in kept]
         self.set_in_use(incarnation, dict.fromkeys(wanted))
         found = yield from committed_offsets(self, gained, incarnation)
@@ -73,9 +74,9 @@ class Reader(Application):
                 self._positions[partition] = starts[partition] if found[partition] is None else found[partition]
 
     def _advance(self) -> Script:
-        """Everything that is there now is read, and now and then committed."""
+        """Read to the end of every log, and commit now and then."""
         for partition in [partition for partition in self.in_use.partitions if partition not in self._positions]:
-            found = yield from committed_offsets(self, [partition], self._incarnation)  # an earlier attempt was broken off
+            found = yield from committed_offsets(self, [partition], self._incarnation)  # an earlier attempt failed
             self._positions[partition] = found[partition] or 0
         ends = yield from list_offsets(self, list(self._positions), LATEST)
         before, self._positions = (
@@ -86,7 +87,7 @@ class Reader(Application):
             yield from self._try_to_commit()
 
     def _try_to_commit(self) -> Script:
-        """The group has heard where this consumer stands, unless it may not say so any more."""
+        """Commit the positions that changed; a refused commit means that the member lost the partitions."""
         new = {partition: at for partition, at in self._positions.items() if self._committed.get(partition) != at}
         try:
             yield from commit(self, new, self._incarnation)

@@ -1,6 +1,6 @@
-"""What an application asks the broker, as parts of its story: requests, the codes in their answers, and how often to ask again.
+"""The requests of a simulated application, as parts of its script: send, read the error code, retry.
 
-Which code means what is `member.reactions`; this is the simulated sister of `client.Cluster`, which needs sockets.
+`member.reactions` says which code is retried. `client.cluster.Cluster` does the same over sockets.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,11 +29,11 @@ from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTop
 DEAD = "Dead"
 RETRY_MS = 100
 TIMEOUT_MS = 5_000
-EPOCH_WAIT_MS = 1_000  # so long a member waits for its next epoch before it commits again
+EPOCH_WAIT_MS = 1_000  # how long to wait for the member's next epoch before committing again
 
 
 class AwaitMember(NamedTuple):
-    """Wait until the condition holds of the member, or the timeout is over."""
+    """Effect: wait until the condition holds of the member, or the timeout passes; its result says which."""
 
     timeout_ms: int
     condition: Callable[[Any], bool]
@@ -48,7 +48,7 @@ class Clocked(Protocol):
 
 
 class NoAnswer(Exception):
-    """Nobody answered in time."""
+    """No answer came in time."""
 
 
 def send_until_accepted(
@@ -76,7 +76,10 @@ def send_until_accepted(
 
 
 def as_member(application: PartitionOwner, incarnation: int, ask: Callable[[Membership, int], Script]) -> Script:
-    """What `ask` comes to, said by the member in that life (0: by nobody); said again if its epoch moves on meanwhile."""
+    """Send a request with the member's id and epoch; send it again if the epoch changes meanwhile.
+
+    incarnation: of the member that may send it. 0 sends it without a member, as tools do.
+    """
     until_ms = application.mono_ms() + TIMEOUT_MS
     if incarnation == 0:
         return (yield from ask(NO_MEMBER, until_ms))
@@ -93,7 +96,7 @@ def as_member(application: PartitionOwner, incarnation: int, ask: Callable[[Memb
 
 
 def commit(application: PartitionOwner, offsets: Mapping[TopicIdPartition, int], incarnation: int, metadata: str = "") -> Script:
-    """The group has stored these offsets."""
+    """Commit these offsets."""
 
     def send(membership: Membership, until_ms: int) -> Script:
         request = SendRequest(commit_request(application.group, offsets, membership, metadata), OFFSET_COMMIT_VERSION)
@@ -110,13 +113,13 @@ def commit(application: PartitionOwner, offsets: Mapping[TopicIdPartition, int],
 
 
 def committed_offsets(application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
-    """The group's offset of each place; None where it has none."""
+    """Fetch the group's committed offset of each partition; None where there is none."""
     found = yield from committed_with_metadata(application, partitions, incarnation)
     return {partition: one.offset for partition, one in found.items()}
 
 
 def committed_with_metadata(application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int) -> Script:
-    """What the group has stored of each place, with its metadata."""
+    """Fetch the committed offset of each partition with its metadata."""
     wanted = tuple(partitions)
 
     def read(answer: Any) -> tuple[Code, Any]:
@@ -136,12 +139,12 @@ def committed_with_metadata(application: PartitionOwner, partitions: Iterable[To
 
 
 def first_error(codes: Iterable[Code]) -> Code:
-    """The first code that is not NONE."""
+    """Return the first code that is not NONE, or NONE."""
     return next((code for code in codes if code is not Code.NONE), Code.NONE)
 
 
 def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
-    """Where the logs of these places begin (EARLIEST) or end (LATEST)."""
+    """Fetch where the logs of these partitions begin (EARLIEST) or end (LATEST)."""
     wanted: dict[str, list[TopicIdPartition]] = {}
     for partition in partitions:
         wanted.setdefault(partition.topic, []).append(partition)
@@ -167,7 +170,7 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
 
 
 def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
-    """Those of these topics (by name or by id) that exist, as Topics."""
+    """Fetch those of these topics, by name or id, that exist."""
     asked = tuple(
         MetadataRequestTopic(name=each) if isinstance(each, str) else MetadataRequestTopic(topic_id=each, name=None)
         for each in wanted
@@ -185,7 +188,7 @@ def fetch_topics(process: Clocked, wanted: Iterable[str | TopicId]) -> Script:
 
 
 def describe_classic_group(application: PartitionOwner) -> Script:
-    """The classic group as its coordinator describes it; in state DEAD where it is none."""
+    """Describe the classic group; its state is DEAD where it does not exist or is of another type."""
     request = SendRequest(DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION)
 
     def read(answer: Any) -> tuple[Code, Any]:
@@ -196,7 +199,7 @@ def describe_classic_group(application: PartitionOwner) -> Script:
 
 
 def describe_consumer_group(application: PartitionOwner) -> Script:
-    """The group as its coordinator describes it."""
+    """Describe the consumer group."""
     request = SendRequest(ConsumerGroupDescribeRequest(group_ids=(application.group,)), CONSUMER_GROUP_DESCRIBE_VERSION)
     until_ms = application.mono_ms() + TIMEOUT_MS
     return (

@@ -1,6 +1,6 @@
-"""A transactional store for rows of many writers: rows and fences change together, or not at all, and a stale fence aborts.
+"""A transactional sink with many writers: rows and fences change atomically, and a stale fence aborts.
 
-Rows are ranges of offsets. The store itself says when a row comes a second time, or when one is left out.
+Rows are ranges of offsets. The sink raises LawBroken for a row that is written twice or left out.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from apportion.topics import TopicIdPartition
 
 
 class Sink:
-    """Everything that was written. fences: the next offset of each place. rows: of each place, the ranges in their order.
+    """What was written. fences: the next offset of each partition. rows: the ranges of each, in order.
 
     begins: where its queries begin to read every log; None: where the group's first offset for a place says.
     """
@@ -28,7 +28,7 @@ class Sink:
         admitted: Mapping[TopicIdPartition, RangeAdmission],
         first: Mapping[TopicIdPartition, int],
     ) -> bool:
-        """What was admitted by the fences in `seen` is in the store; False, and nothing is, if one of them has moved since.
+        """Write what was admitted by the fences in `seen`; return False and write nothing if one has moved since.
 
         first: where each place begins that has no rows yet, as the group's first offset for it says.
         """

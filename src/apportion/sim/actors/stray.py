@@ -1,4 +1,4 @@
-"""A query that does not belong in the workers' group: it writes to another sink, and is to be refused before it joins."""
+"""A query that writes to another sink than the workers' group: it must be refused before it joins."""
 
 from apportion.member.batch.sinks import AnotherSink
 from apportion.sim.actors.member import Application
@@ -7,20 +7,20 @@ from apportion.sim.kernel.clock import Script
 
 
 class Stray(Worker):
-    """One query with a sink of its own. It begins once the group has its sink, and ends when it has been refused."""
+    """One query with a sink of its own. It ends when it has been refused."""
 
     sinks = ("another sink",)
 
     def join(self) -> None:
-        """Not yet: the rule says when."""
+        """Do not join yet: the rule decides when."""
 
     def join_group(self) -> Script:
-        """The member joins."""
+        """Let the member join."""
         Application.join(self)
         return immediately(None)
 
     def script(self) -> Script:
-        """As a worker's, which ends with the refusal."""
+        """Run as a worker until the query is refused."""
         try:
             yield from super().script()
         except AnotherSink as refused:

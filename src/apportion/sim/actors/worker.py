@@ -42,9 +42,9 @@ RETRY_MS = 500
 
 
 class Checkpoint:
-    """What Spark keeps of a query: the span that was planned last, and the one that was done last.
+    """What a Spark checkpoint keeps of a query: the span planned last, and the span committed last.
 
-    announced: what its writer has said on this host.
+    announced: the last report of its writer on this host.
     """
 
     def __init__(self, name: str) -> None:
@@ -55,7 +55,7 @@ class Checkpoint:
 
 
 class Worker(Application):
-    """One query. All workers are one group and write into one sink."""
+    """One query. All workers form one group and write to one sink."""
 
     group = "workers"
     sinks = ("the sink",)
@@ -63,15 +63,15 @@ class Worker(Application):
     def __init__(self, *facts: Any) -> None:
         super().__init__(*facts)
         self.limit = self.rng.choice((None, None, 3, 50))
-        self.is_replaced = True  # the next process is of a new version, with a checkpoint of its own
+        self.is_replaced = True  # whether the next process starts with an empty checkpoint
         self._checkpoints = 0
 
     def attach_sink(self, sink: Sink, first: Mapping[TopicIdPartition, int]) -> None:
-        """Rows go to `sink`. first: where the group began to read each place."""
+        """Write rows to `sink`. first: the offset at which the group began to read each partition."""
         self._sink, self._first = sink, first
 
     def script(self) -> Script:
-        """One run of the query, until its process ends."""
+        """Run the query until the process ends."""
         if self.is_replaced:
             self.is_replaced = False
             self._checkpoints += 1
@@ -82,7 +82,7 @@ class Worker(Application):
             self.topics,
             checkpoint=checkpoint.name,
             starting=StartingOffsets(start_position(self.simulation.scenario)),
-            fail_on_data_loss=False,  # topics are deleted here; rows that are lost otherwise are seen at the sink
+            fail_on_data_loss=False,  # topics are deleted on purpose; the sink notices any other loss
         )
         if checkpoint.planned is not checkpoint.done:
             yield from self._write(checkpoint.planned, incarnation=-1)
@@ -104,16 +104,16 @@ class Worker(Application):
             yield from self._write(following, incarnation=self.batches.held.incarnation)
 
     def join_group(self) -> Script:
-        """The rule lets the member join, which it has done already when its process began."""
+        """Let the member join: it has done so already when its process began."""
         return immediately(None)
 
     @property
     def trigger_ms(self) -> int:
-        """How long the query waits when there was nothing to do."""
+        """How long the query waits when there was nothing to read."""
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """The batch is in the sink, and then done. One that asks is answered with the sink's name."""
+        """Write the batch and mark it done; a batch that asks for sinks is answered with the sink's name."""
         if batch.question_number:
             yield Sleep(1 + self.work_ms(20))
             self.checkpoint.announced = WriterReport(self.sinks, has_records=bool(self._sink.fences))
@@ -133,14 +133,14 @@ class Worker(Application):
         self.checkpoint.done = batch
 
     def _check_continuity(self, previous: Span, following: Span) -> None:
-        """A query never goes back behind the end of its own last batch."""
+        """Check that the next span starts where the query's own previous batch ended, or later."""
         for partition, (start, _) in following.ranges.items():
             end = previous.end_or_none(partition)
             if end is not None and start < end:
                 raise LawBroken("spans-continue", f"{self.name} had read {partition} up to {end} and starts again at {start}.")
 
     def _run_rule(self, asking: QueryGenerator[Any]) -> Script:
-        """What the rule comes to when each of its questions is answered."""
+        """Run the rule: answer each query that it yields, and return its result."""
         try:
             ask = next(asking)
             while True:
@@ -170,7 +170,11 @@ class Worker(Application):
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
-        """As the Spark source asks: a classic member may be in a KIP-848 group, while that changes over."""
+        """Describe the assignment as the Spark source does.
+
+        A classic member may be in a consumer group during a migration (KIP-848), so DescribeGroups may
+        find nothing.
+        """
         if self.uses_classic_protocol:
             group = yield from describe_classic_group(self)
             if group.group_state != DEAD:
@@ -186,19 +190,19 @@ class Worker(Application):
             self._known = self._known.adding(topic)
 
     def _adopt(self, ask: rule.AdoptAssignment) -> Script:
-        """What was taken away is out of the owner's hands, and only then does the member hear of it."""
+        """Stop using revoked partitions, and only then report to the member that they are released."""
         self.set_in_use(*self.batches.held)
         self.step_member(Adopted(ask.incarnation, ask.target))
         return immediately(self.member.view())
 
 
 def start_position(scenario: Scenario) -> int:
-    """Where workers begin to read what the group never read: a fact of the seed."""
+    """Return where workers begin a partition without a committed offset; it depends on the seed alone."""
     return EARLIEST if scenario.seed % 4 else LATEST
 
 
 def immediately(answer: Any) -> Script:
-    """An answer that nobody has to be asked for."""
+    """Return the answer without an effect."""
     yield from ()
     return answer
 
@@ -213,14 +217,14 @@ ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
     rule.ExistingTopics: lambda worker, ask: worker._fetch_topics(ask.names),
     rule.ResolveTopicNames: lambda worker, ask: worker._name_partitions(ask),
     rule.AdoptAssignment: lambda worker, ask: worker._adopt(ask),
-    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.places, ask.incarnation),
+    rule.FetchCommitted: lambda worker, ask: committed_with_metadata(worker, ask.partitions, ask.incarnation),
     rule.CommitOffsets: lambda worker, ask: commit(worker, ask.offsets, ask.incarnation, ask.metadata),
-    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.places, EARLIEST),
-    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.places, LATEST),
+    rule.LogStartOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, EARLIEST),
+    rule.LogEndOffsets: lambda worker, ask: list_offsets(worker, ask.partitions, LATEST),
     rule.DescribeAssignment: lambda worker, ask: worker._describe_share(),
     rule.ListMembers: lambda worker, ask: immediately(
         ()
     ),  # those who are in the group have joined before they asked, all for one sink
     Note: lambda worker, ask: worker._trace_note(ask),
 }
-"""How each question of the rule is answered here."""
+"""For each query of the rule: how the simulation answers it."""

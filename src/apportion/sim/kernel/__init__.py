@@ -1,1 +1,1 @@
-"""Simulated time, network and scenarios: what every simulated history stands on."""
+"""Simulated time, network and scenarios: the ground of every simulation. It imports no actor."""

@@ -1,4 +1,4 @@
-"""A process that asks the broker: one connection for its work, and the work as a story."""
+"""A process that runs a script against the broker, and the two effects that every script may yield."""
 
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ class Sleep(NamedTuple):
 
 
 class Client(SimulatedProcess):
-    """A process with a link to the broker and something to do."""
+    """A process with a link to the broker and a script to run."""
 
     def __init__(self, simulation: Simulation, name: str, broker: BrokerHost) -> None:
         super().__init__(simulation, name)
@@ -32,27 +32,27 @@ class Client(SimulatedProcess):
 
     @property
     def is_working(self) -> bool:
-        """The story of this life is being told."""
+        """Whether the script of this incarnation is running."""
         return self._runner is not None and not self._runner.is_finished
 
     def script(self) -> Script:
-        """What it does in this life."""
+        """Return what the process does in one incarnation."""
         raise NotImplementedError
 
     def start_script(self) -> None:
-        """The story has begun."""
+        """Start the script on a channel of its own."""
         self.work_channel = RequestChannel(self, self.link, self.broker)
         self._runner = ScriptRunner(self.script(), self.perform_effect)
         self._runner.resume(0)
 
     def cancel_script(self) -> None:
-        """The story ends where it is."""
+        """Stop the script where it is."""
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.cancel()
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
-        """What a story asks is on its way to whoever knows."""
+        """Start the effect that the script yielded; `runner` is resumed with its result."""
         if type(effect) is SendRequest:
             self.work_channel.send(effect.body, effect.version, REQUEST_TIMEOUT_MS, lambda answer: runner.resume(turn, answer))
         else:

@@ -1,7 +1,8 @@
-"""Simulated time: one queue of what happens next, dice for everyone, and processes that live, stand still and die.
+"""Discrete-event simulation: one queue of scheduled calls, random streams, and processes that start, pause and die.
 
-The only order is the queue's: time first, then the order in which things were put there. Every random choice comes from dice that
-the seed and a purpose name, so that who throws more often does not change what others throw.
+The queue alone decides the order: by time, then in the order in which calls were scheduled. Every
+random choice comes from a stream that the seed and a purpose name, so that a component which draws more
+often does not change what others draw. Therefore one seed is one history, on any machine.
 """
 
 from collections.abc import Callable, Generator
@@ -15,21 +16,21 @@ from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.trace import Trace, TraceLine
 
 EPOCH_MS = 1_700_000_000_000
-"""What wall clocks say at the beginning, until one jumps."""
-LINES_PER_HASH = 512  # so many go into the digest at once
+"""The wall clocks' first reading, until one jumps."""
+LINES_PER_HASH = 512  # lines of the trace that are hashed at once
 
 Callback = Callable[..., None]
 ScheduledCall = list[Any]
-"""One thing that will happen: when, in which order of those at that moment, what (None: it was called off), and with what."""
+"""`[at_us, number, callback, arguments]`; the number orders calls of one time, a cancelled call has None as callback."""
 
 
-def cancel(entry: ScheduledCall) -> None:
-    """What `entry` says does not happen."""
+def cancel_call(entry: ScheduledCall) -> None:
+    """Cancel a scheduled call. It stays in the queue and does nothing."""
     entry[2] = None
 
 
 class Simulation:
-    """What happens next, and the memory of what happened."""
+    """The simulated time, the calls that are scheduled, and the digest of the trace so far."""
 
     __slots__ = ("_digest", "_queue", "_queued", "_unhashed_lines", "now_us", "scenario", "steps", "trace")
 
@@ -45,22 +46,22 @@ class Simulation:
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds since the beginning."""
+        """Simulated milliseconds since the beginning."""
         return self.now_us // 1000
 
     def random_stream(self, purpose: str) -> Random:
-        """Dice that nobody else throws."""
+        """Return an independent random stream for that purpose; the same seed and purpose give the same stream."""
         return Random(f"{self.scenario.seed} {purpose}")
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
-        """`call(*what)` happens when `delay_us` has passed, unless the entry that this returns is called off."""
+        """Schedule `callback(*args)` after `delay_us`. `cancel_call` takes the returned value."""
         self._queued += 1
         entry = [self.now_us + delay_us, self._queued, callback, args]
         heappush(self._queue, entry)
         return entry
 
     def run(self, until_us: int) -> None:
-        """Everything up to `until_us` has happened."""
+        """Run every call that is scheduled up to `until_us`."""
         queue = self._queue
         while queue and queue[0][0] <= until_us:
             at_us, _, callback, args = heappop(queue)
@@ -71,7 +72,7 @@ class Simulation:
         self.now_us = max(self.now_us, until_us)
 
     def write_trace(self, who: str, args: str) -> None:
-        """The history has this line."""
+        """Add a line to the trace. The digest covers its text, so the wording of lines is fixed."""
         self._unhashed_lines.append(f"{self.now_us} {who} {args}\n")
         if len(self._unhashed_lines) >= LINES_PER_HASH:
             self._settle()
@@ -79,7 +80,7 @@ class Simulation:
             self.trace.lines.append(TraceLine(self.now_us, who, args))
 
     def digest(self, *rest: bytes) -> str:
-        """One number for the history so far, and for `rest`."""
+        """Return the hash of the trace so far, followed by `rest`, as hexadecimal digits."""
         self._settle()
         whole = self._digest.copy()
         for part in rest:
@@ -92,9 +93,14 @@ class Simulation:
 
 
 class SimulatedProcess:
-    """A process with clocks of its own. What was meant for an earlier life of it, or while it is down, happens to nobody.
+    """A process with its own clocks. It may be paused, may die, and may be started again.
 
-    life: grows by one with each start. The monotonic clock begins anywhere and runs a little fast or slow; the wall clock may jump.
+    Calls that were scheduled for an earlier incarnation, or that come due while the process is down, are
+    dropped. Calls that come due while it is paused run when it resumes.
+
+    incarnation: 1 after the first start, and one more with each. The monotonic clock starts anywhere and
+    runs up to 0.2 % fast or slow, so no test passes because two processes share a clock. The wall
+    clock may jump.
     """
 
     def __init__(self, simulation: Simulation, name: str) -> None:
@@ -105,33 +111,33 @@ class SimulatedProcess:
         self.is_up = False
         self.is_paused = False
         self._deferred: list[tuple[int, Callback, tuple[Any, ...]]] = []
-        self._speed = 1_000_000 + self.rng.randint(-2_000, 2_000)  # of the monotonic clock: picoseconds in a microsecond
+        self._speed = 1_000_000 + self.rng.randint(-2_000, 2_000)  # of the monotonic clock, in millionths of real speed
         self._origin_ms = self.rng.randint(0, 1_000_000_000)
         self._wall_ms = EPOCH_MS + self.rng.randint(-500, 500)
 
     def now(self) -> Instant:
-        """Both clocks of this process."""
+        """Return both clocks of this process."""
         passed_ms = self.simulation.now_us * self._speed // 1_000_000_000
         return Instant(self._origin_ms + passed_ms, self._wall_ms + passed_ms)
 
     def mono_ms(self) -> int:
-        """The monotonic clock of this process."""
+        """Return the monotonic clock of this process."""
         return self._origin_ms + self.simulation.now_us * self._speed // 1_000_000_000
 
     def start_incarnation(self) -> None:
-        """The process lives a new life."""
+        """Begin a new incarnation."""
         self.incarnation += 1
         self.is_up = True
         self.is_paused = False
         self._deferred.clear()
 
     def end_incarnation(self) -> None:
-        """The process is gone, with all that waited for it."""
+        """End this incarnation; calls that waited for the process are dropped."""
         self.is_up = False
         self._deferred.clear()
 
     def deliver(self, incarnation: int, callback: Callback, *args: Any) -> None:
-        """`call(*what)` happens in that life of the process: now, or when it goes on."""
+        """Run `callback(*args)` now, when the process resumes, or never if that incarnation has ended."""
         if incarnation != self.incarnation or not self.is_up:
             return
         if self.is_paused:
@@ -140,18 +146,18 @@ class SimulatedProcess:
             callback(*args)
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
-        """`call(*what)` happens in this life when `delay_us` has passed, unless it is called off."""
+        """Schedule `callback(*args)` in this incarnation. `cancel_call` takes the returned value."""
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
     def pause(self, span_us: int) -> None:
-        """The process stands still for so long; what reaches it meanwhile waits."""
+        """Stop the process for `span_us`, as SIGSTOP or a long garbage collection does."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
             self.simulation.write_trace(self.name, f"stands still for {span_us // 1000} ms")
             self.simulation.call_later(span_us, self.resume, self.incarnation)
 
     def resume(self, incarnation: int) -> None:
-        """The process goes on, if that life of it stands still."""
+        """Resume the process if it is paused in that incarnation, and run the calls that waited."""
         if incarnation == self.incarnation and self.is_paused:
             self.is_paused = False
             deferred, self._deferred = self._deferred, []
@@ -159,16 +165,16 @@ class SimulatedProcess:
                 self.deliver(of_incarnation, callback, *args)
 
     def shift_wall_clock(self, by_ms: int) -> None:
-        """The wall clock is that much later."""
+        """Set the wall clock forward; backward where `by_ms` is negative."""
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
-        """Simulated microseconds from now until this process's monotonic clock says `mono_ms`; at least one."""
+        """Return the simulated time until this process's monotonic clock reads `mono_ms`; at least 1."""
         return max(1, (mono_ms - self.mono_ms()) * 1_000_000_000 // self._speed)
 
 
 class Timer:
-    """One timer of a process, set to the next moment at which something wants to be looked at."""
+    """One timer of a process. It never fires later than the earliest moment it was set to."""
 
     __slots__ = ("_at_ms", "_callback", "_process")
 
@@ -178,7 +184,7 @@ class Timer:
         self._at_ms: int | None = None
 
     def set(self, mono_ms: int | None) -> None:
-        """It rings not later than at `mono_ms` of the process's clock (None: it need not ring)."""
+        """Fire at `mono_ms` of the process's clock, unless the timer is set to an earlier time. None changes nothing."""
         if mono_ms is not None and (self._at_ms is None or mono_ms < self._at_ms):
             self._at_ms = mono_ms
             self._process.call_later(self._process.microseconds_until(mono_ms), self._on_timer, mono_ms)
@@ -190,13 +196,14 @@ class Timer:
 
 
 Script = Generator[Any, Any, Any]
-"""What a process does, told in order: it yields what it waits for."""
+"""What a process does, as a generator: it yields an effect (a request, a sleep) and is sent the result."""
 
 
 class ScriptRunner:
-    """A story that is being told in one life of a process: each answer takes it to its next question.
+    """Runs one script within one incarnation of its process.
 
-    answer: puts a question to whoever knows; it calls `resume` or `fails`, once.
+    perform: starts an effect and calls `resume` once, with the turn that it was given. A result of an
+    earlier turn is ignored, so a timeout and a late answer cannot both resume the script.
     """
 
     __slots__ = ("_perform", "_script", "_turn")
@@ -208,21 +215,16 @@ class ScriptRunner:
 
     @property
     def is_finished(self) -> bool:
-        """The story has ended, or was broken off."""
+        """Whether the script has ended or was cancelled."""
         return self._script is None
 
     def resume(self, turn: int, answer: Any = None) -> None:
-        """The question of that turn has this answer; nothing happens if it was answered before, or the story was broken off."""
+        """Send the result of that turn's effect to the script; ignored if the turn is over or the script cancelled."""
         if turn == self._turn and self._script is not None:
             self._next(self._script.send, answer)
 
-    def fails(self, turn: int, error: Exception) -> None:
-        """The question of that turn is answered by an error."""
-        if turn == self._turn and self._script is not None:
-            self._next(self._script.throw, error)
-
     def cancel(self) -> None:
-        """The story is not told any further."""
+        """Close the script where it is."""
         script, self._script = self._script, None
         if script is not None:
             script.close()

@@ -1,7 +1,9 @@
-"""The network between applications and the broker: messages take time, keep their order within one connection, and get lost.
+"""The simulated network between applications and the broker.
 
-A cut holds back what is under way until it heals, as TCP does; what an application has given up by closing its end is dropped,
-unless the broker's host has it already. A broker that lives again, or is away, resets what belonged to its earlier life.
+A message takes a random time and keeps its order within its connection. A cut link holds messages back
+until it heals, as TCP retransmission does. What an application sent over a connection that it has since
+closed is dropped, unless it has reached the broker's host. A broker that was restarted resets the
+connections of its earlier incarnation.
 """
 
 from collections import deque
@@ -9,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from apportion.machine import Caller, Ticket
-from apportion.sim.kernel.clock import Callback, ScheduledCall, SimulatedProcess, Simulation, cancel
+from apportion.sim.kernel.clock import Callback, ScheduledCall, SimulatedProcess, Simulation, cancel_call
 from apportion.wire.table import api_of, decode_request, decode_response, encode_request, encode_response
 
 UP, DOWN = 0, 1
@@ -17,9 +19,11 @@ NO_ANSWER = None
 
 
 class SimulatedConnection:
-    """One connection. `unanswered` and `ready_answers` are the broker's end: it answers in the order of the requests.
+    """One connection. `unanswered` and `ready_answers` are the broker's end: it answers in request order.
 
-    broker_life: the life of the broker that accepted it; None until the first message has come. is_open: the application's end.
+    broker_incarnation: of the broker that accepted it; None until its first request came. is_open: the
+    application's end. on_reset: called when the broker resets it. due_us: when the last message of each
+    direction arrives.
     """
 
     __slots__ = ("broker_incarnation", "due_us", "is_open", "on_reset", "ready_answers", "unanswered")
@@ -34,7 +38,7 @@ class SimulatedConnection:
 
 
 class Link:
-    """The way between one application and the broker."""
+    """The link between one application and the broker; all connections of the application share it."""
 
     __slots__ = ("_held_back", "_mean_us", "_rng", "answers_to_lose", "is_cut", "simulation")
 
@@ -47,14 +51,14 @@ class Link:
         self.answers_to_lose = 0
 
     def send(self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any) -> None:
-        """`call(*what)` happens at the other end, after everything that was sent this way before."""
+        """Call `callback(*args)` at the other end, after all earlier messages of the connection in that direction."""
         delay_us = 50 + int(self._rng.expovariate(1.0) * self._mean_us)
         at_us = max(self.simulation.now_us + delay_us, connection.due_us[way] + 1)
         connection.due_us[way] = at_us
         self.simulation.call_later(at_us - self.simulation.now_us, self._arrive, way, callback, args)
 
     def set_cut(self, way: int, is_cut: bool) -> None:
-        """Nothing passes that way; or it does again, and what was held back comes now, in its order."""
+        """Cut one direction, or heal it and deliver what was held back, in order."""
         self.is_cut[way] = is_cut
         if not is_cut:
             held = self._held_back[way][:]
@@ -82,7 +86,7 @@ class BrokerHost(Protocol):
 
 
 class RequestChannel:
-    """An application's way to ask the broker: one connection after another, one request at a time."""
+    """A client's channel to the broker: one connection at a time, one request in flight."""
 
     __slots__ = ("_broker", "_connection", "_link", "_on_answer", "_process", "_timer", "caller")
 
@@ -97,11 +101,11 @@ class RequestChannel:
 
     @property
     def is_busy(self) -> bool:
-        """A request is under way."""
+        """Whether a request is in flight."""
         return self._on_answer is not None
 
     def send(self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]) -> None:
-        """`on_answer` is called once, in this life of the process: with the answer, or with NO_ANSWER if none will come."""
+        """Send a request; call `on_answer` once, with the answer, or with NO_ANSWER on a timeout or reset."""
         assert self._on_answer is None, "one request at a time"
         self._on_answer = on_answer
         connection = self._connection
@@ -113,11 +117,11 @@ class RequestChannel:
         self._timer = self._process.call_later(timeout_ms * 1_000, self._timed_out)
 
     def receive_answer(self, connection: SimulatedConnection, body: Any) -> None:
-        """The broker's answer has come over `connection`."""
+        """Take an answer that has arrived over `connection`."""
         self._process.deliver(self._process.incarnation, self._accept_answer, connection, body)
 
     def close(self) -> None:
-        """The connection is closed and its request given up, without a word to whoever asked."""
+        """Close the connection and drop its request; `on_answer` is not called."""
         self._take_callback()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -125,7 +129,7 @@ class RequestChannel:
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
     def forget(self) -> None:
-        """The connection is forgotten on this side only: the broker learns nothing."""
+        """Forget the connection on this side only, as a host does that lost its power: the broker sees no close."""
         if self._connection is not None:
             self._connection.is_open = False
         self._take_callback()
@@ -156,19 +160,19 @@ class RequestChannel:
             on_answer(answer)
 
     def _take_callback(self) -> Callable[[Any], None] | None:
-        """Nothing is under way any more; who asked, if somebody did."""
+        """End the request in flight; return its callback, or None if there was none."""
         if self._timer is not None:
-            cancel(self._timer)
+            cancel_call(self._timer)
         on_answer, self._on_answer, self._timer = self._on_answer, None, None
         return on_answer
 
 
 def request_through_bytes(request: Any, version: int) -> Any:
-    """The request as the other end reads it."""
+    """Return the request as the other end decodes it."""
     return decode_request(encode_request(request, version, 1, "sim")[4:]).body
 
 
 def answer_through_bytes(request_class: Any, version: int, body: Any) -> Any:
-    """The answer as the application reads it."""
+    """Return the answer as the application decodes it."""
     frame = b"".join(encode_response(api_of(request_class), version, 1, body))
     return decode_response(request_class, version, frame[4:])[1]

@@ -1,10 +1,10 @@
-"""What became of one simulated history: figures, the digest of all that happened, and the law that broke, if one did."""
+"""The outcome of one simulated history: its figures, its digest, and the law that broke, if one did."""
 
 from typing import NamedTuple
 
 
 class Violation(NamedTuple):
-    """A law that did not hold. law: its name in `apportion.sim.checks.consumer_laws`. at_ms: simulated time. why: one sentence."""
+    """A law that broke. law: its name in `apportion.sim.checks.consumer_laws`. at_ms: simulated time. why: one sentence."""
 
     law: str
     at_ms: int
@@ -15,7 +15,7 @@ class Violation(NamedTuple):
 
 
 class LawBroken(Exception):
-    """Raised where a law does not hold; the simulation ends there."""
+    """A law does not hold. The simulation ends there."""
 
     def __init__(self, law: str, why: str) -> None:
         super().__init__(f"{law}: {why}")
@@ -23,12 +23,13 @@ class LawBroken(Exception):
 
 
 class Outcome(NamedTuple):
-    """One history in figures. None of them comes from a real clock.
+    """The figures of one history. None of them comes from a real clock.
 
-    rebalances: how often a group got a new epoch. slowest_convergence_ms: from a group's new epoch to every member at its target.
-    longest_unowned_ms: the longest time that a subscribed partition was in nobody's hands, while faults were on.
-    rows: records in the sinks. crashes: of the broker. digest: of every step, and of every byte that the broker and the sinks
-    hold in the end.
+    rebalances: new group epochs and generations. slowest_convergence_ms: from a new epoch until every member
+    is at its target assignment.
+    longest_unowned_ms: the longest time that a subscribed partition had no owner while faults were on.
+    rows: records in the sinks. crashes: of the broker. digest: of the trace, and of all bytes that the
+    broker's disk and the sinks hold in the end.
     """
 
     seed: int
@@ -45,5 +46,5 @@ class Outcome(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """True where every law held to the end."""
+        """Whether every law held to the end."""
         return self.broken is None

@@ -1,7 +1,8 @@
-"""What world is simulated: its size, its timers, its network, and the faults that befall it. Drawn from a seed, or said.
+"""What is simulated: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
 
-A scenario is a value: the same one gives the same history. Sizes come from one stream of the seed, faults from another, so that
-a scenario with fewer faults (`with_faults`) is otherwise the same world.
+A scenario is a value, and the same scenario gives the same history. Sizes come from one random stream of
+the seed and faults from another, so that a scenario with fewer faults (`with_faults`) is otherwise the
+same.
 """
 
 from collections.abc import Iterable
@@ -33,14 +34,14 @@ FAULTS = {
     "switch-all": "every application does so, one after the other",
     "stray": "a query with another table begins in the workers' group",
 }
-"""Every fault that the world knows, and what it does."""
+"""Every kind of fault, and what it does. docs/simulator.md has these sentences."""
 
 CONSUMER, CLASSIC, MIXED = "consumer", "classic", "mixed"
 PROTOCOLS = (CONSUMER, CLASSIC, MIXED)
 ONLY_MIXED = ("switch", "switch-all")
-"""Faults of worlds in which applications speak both protocols."""
+"""Faults of scenarios in which applications use both protocols."""
 ONLY_ON_REQUEST = ("stray",)
-"""Faults that are not drawn unless they are asked for, so that the histories of seeds stay what they were."""
+"""Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
 MINIMUM = {
     "workers": 0,
@@ -61,7 +62,7 @@ MINIMUM = {
 }
 
 
-BETWEEN_BATCHES_MS = 500  # what a query needs beside its batches, before its membership counts as stale
+BETWEEN_BATCHES_MS = 500  # what a query needs between batches: with less, its poll deadline passes
 MAXIMUM = {
     "workers": 1_000,
     "readers": 1_000,
@@ -81,7 +82,7 @@ MAXIMUM = {
 
 
 class ScenarioRefused(ValueError):
-    """A world that cannot be; the text is one sentence for the user."""
+    """The scenario is impossible; the text is one sentence for the user."""
 
 
 class Fault(NamedTuple):
@@ -101,7 +102,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One world. Values that cannot be are refused (ScenarioRefused).
+    """One scenario. Impossible values raise ScenarioRefused.
 
     workers: applications that read in batches, as the Spark source does, into one transactional sink; they are one group.
     readers: plain consumers, another group. partitions: of each topic. duration_ms: how long faults and records come; then the
@@ -112,7 +113,7 @@ class Scenario:
     seed: int
     workers: int = 3
     readers: int = 2
-    statics: int = 0  # so many of the applications are static members
+    statics: int = 0  # how many of the applications are static members
     topics: int = 2
     partitions: int = 6
     duration_ms: int = 120_000
@@ -158,20 +159,20 @@ class Scenario:
 
     @property
     def members(self) -> int:
-        """How many applications there are."""
+        """The number of applications."""
         return self.workers + self.readers
 
     def with_faults(self, faults: Iterable[Fault]) -> "Scenario":
-        """The same world with other faults."""
+        """Return the same scenario with other faults."""
         return replace(self, faults=tuple(faults))
 
 
 SETTABLE = tuple(each.name for each in fields(Scenario) if each.name not in ("seed", "faults"))
-"""What `drawn` may be told instead of drawing it."""
+"""What `draw_scenario` takes as keywords instead of drawing it."""
 
 
 def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
-    """The same kinds. ScenarioRefused for one that there is not."""
+    """Return the kinds. Raises ScenarioRefused for one that does not exist."""
     kinds = tuple(kinds)
     for kind in kinds:
         if kind not in FAULTS:
@@ -180,12 +181,12 @@ def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def faults_drawn_with(protocol: str) -> tuple[str, ...]:
-    """The faults that are drawn in worlds of that protocol."""
+    """Return the kinds of faults that are drawn for scenarios of that protocol."""
     return tuple(kind for kind in FAULTS if kind not in ONLY_ON_REQUEST and (protocol == MIXED or kind not in ONLY_MIXED))
 
 
 def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
-    """The same kinds. ScenarioRefused for one that there is not, or not where that protocol is spoken."""
+    """Return the kinds. Raises ScenarioRefused for one that does not exist, or not for that protocol."""
     kinds = check_fault_names(kinds)
     for kind in kinds:
         if kind in ONLY_MIXED and protocol != MIXED:
@@ -194,9 +195,11 @@ def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
 
 
 def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any) -> Scenario:
-    """The world of that seed. said: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none.
+    """Draw the scenario of that seed.
 
-    The protocol is not drawn: unless it is said, all speak the consumer protocol.
+    fixed: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none.
+
+    The protocol is never drawn: it is the consumer protocol unless `fixed` names another.
     """
     for name in fixed:
         if name not in SETTABLE:
@@ -230,7 +233,7 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
 
 
 def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-    """What was drawn, where need be another value that agrees with what was said: no seed makes it contradict itself."""
+    """Return the drawn sizes, changed where they contradict the fixed ones, so that every seed is possible."""
     if fixed.get("heartbeat_ms", 0) >= sizes["session_ms"]:
         sizes["session_ms"] = fixed["heartbeat_ms"] * 3
     if fixed.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
@@ -245,12 +248,15 @@ def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str,
 
 
 def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]:
-    """Faults of these kinds for that world, in order of time."""
+    """Draw faults of these kinds for that scenario, in order of time.
+
+    A scenario favours a few kinds, so that faults of these kinds meet, and adds another now and then.
+    """
     rng = Random(f"{scenario.seed} faults")
     if not kinds:
         return ()
     often_ms = rng.choice((4_000, 10_000, 30_000))
-    favoured = rng.sample(kinds, min(len(kinds), rng.randint(1, 6)))  # a few kinds that meet often, now and then another
+    favoured = rng.sample(kinds, min(len(kinds), rng.randint(1, 6)))
     faults = []
     at_ms = rng.randint(2_000, 10_000)
     while at_ms < scenario.duration_ms:
@@ -263,7 +269,7 @@ def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]
 
 
 def _draw_magnitude(rng: Random, scenario: Scenario, kind: str) -> int:
-    """How long the fault lasts, or how much it is."""
+    """Draw how long a fault of that kind lasts, in milliseconds, or how many things it takes."""
     if kind == "more-partitions":
         return rng.randint(1, 3)
     if kind in ("disk-refuses", "lost-reply"):

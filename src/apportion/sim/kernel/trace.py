@@ -1,10 +1,10 @@
-"""What is kept of a history for people to read: a line a step, and who had which partition from when on."""
+"""The trace of a history for people to read: what happened, and who used which partition when."""
 
 from typing import NamedTuple
 
 
 class TraceLine(NamedTuple):
-    """One thing that happened. at_us: simulated microseconds. process: its name."""
+    """One event. at_us: simulated microseconds. process: its name."""
 
     at_us: int
     process: str
@@ -24,7 +24,7 @@ class OwnershipChange(NamedTuple):
 
 
 class Trace:
-    """Lines and hands in the order in which they came. Nothing is kept of a history that is played without one."""
+    """Lines and changes of ownership in the order in which they came; kept only where a caller asks for a trace."""
 
     __slots__ = ("lines", "ownership")
 
