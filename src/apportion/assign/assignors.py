@@ -1,4 +1,4 @@
-"""The server's assignors by the names that members ask for."""
+"""The server-side assignors by name (`group.consumer.assignors`)."""
 
 from collections.abc import Callable
 
@@ -12,11 +12,11 @@ from apportion.assign.uniform import uniform_homogeneous
 __all__ = ["ASSIGNORS", "Assignor", "Subscriptions"]
 
 Assignor = Callable[[Vector, Vector, Subscriptions], Vector]
-"""(owner now, starts of the topics, subscriptions) -> owner from now on; -1 only for topics that nobody wants."""
+"""(owners now, starts of the topics, subscriptions) -> new owners; -1 only for topics without subscribers."""
 
 
 def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """The fairest assignment with the fewest moves, by the quick way where all members want the same topics."""
+    """Return min-max fair owners with the fewest moves; the quick method where all subscriptions are equal."""
     subscriptions = Subscriptions(*subscriptions)
     if not subscriptions.is_homogeneous:
         return uniform_heterogeneous(owner, starts, subscriptions)
@@ -32,10 +32,10 @@ def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vect
 
 
 def range_assignor(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Kafka's ranges; who owns what now does not matter."""
+    """Return Kafka's ranges; the current owners do not matter."""
     check_starts(starts, len(owner), "starts", "partitions")
     return range_assignment(starts, subscriptions)
 
 
 ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": range_assignor}
-"""In the order of Kafka's default for group.consumer.assignors: the first is used when no member asks for one."""
+"""In the order of Kafka's default: the first is used if no member names one."""

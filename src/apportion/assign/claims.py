@@ -1,7 +1,9 @@
-"""Who may keep what: claims of members that may be out of date, contradict each other, or both (KIP-341, KIP-792).
+"""Which member owns what, according to claims that may be stale or contradict each other (KIP-341, KIP-792).
 
-Every claim counts, of whatever generation: a member that missed some generations still uses what it claims, so nobody else may
-have it before it was heard to let go. Of two that claim the same, the one who got it in the higher generation is right.
+For the sticky assignors of classic groups, members report the partitions they own and the generation in
+which they got them. Every claim counts, of whatever generation: a member that missed some generations
+still uses what it claims, so no other member may get it before that one has released it. Of two claims
+to the same partition the one of the higher generation is right; of two in the same generation none is.
 """
 
 from typing import NamedTuple
@@ -13,7 +15,10 @@ from apportion.assign.subscriptions import Vector, check_starts
 
 
 class OwnershipClaims(NamedTuple):
-    """Member m says to have `partitions[member_starts[m]:member_starts[m + 1]]` since `generations[m]`; -1 where it knows none."""
+    """Member m claims `partitions[member_starts[m]:member_starts[m + 1]]`, owned since `generations[m]`.
+
+    Generation -1: the member reported none.
+    """
 
     member_starts: Vector
     partitions: Vector
@@ -21,15 +26,16 @@ class OwnershipClaims(NamedTuple):
 
     @property
     def members(self) -> Vector:
-        """The member of each claim."""
+        """The member that makes each claim."""
         return np.repeat(np.arange(len(self.generations), dtype=np.int32), np.diff(self.member_starts))
 
 
 class ResolvedOwners(NamedTuple):
-    """What the claims come to, for each partition.
+    """The outcome of the claims, for each partition.
 
-    owner: who claims it in the highest generation; -1 where nobody does or several do. former: who claims it in the next one, where
-    there is an owner; -1 elsewhere. is_claimed: somebody claims it at all.
+    owner: the member with the claim of the highest generation; -1 without a claim or with a tie.
+    former_owner: the member with the next lower claim, where there is an owner; -1 elsewhere.
+    is_claimed: True if any member claims the partition.
     """
 
     owner: Vector
@@ -38,15 +44,15 @@ class ResolvedOwners(NamedTuple):
 
 
 def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
-    """The claims to partitions 0..partitions-1, settled. A member may say the same twice.
+    """Resolve the claims to partitions 0..partitions-1. A member may repeat a claim.
 
     Raises ValueError for a claim to any other partition.
     """
     check_starts(claims.member_starts, len(claims.partitions), "member_starts", "claims")
     claimed = claims.partitions
     if len(claimed) and not 0 <= claimed.min() <= claimed.max() < partitions:
-        stranger = int(claimed[(claimed < 0) | (claimed >= partitions)][0])
-        raise ValueError(f"a member claims partition {stranger}, but there are {partitions}, counted from 0")
+        unknown = int(claimed[(claimed < 0) | (claimed >= partitions)][0])
+        raise ValueError(f"a member claims partition {unknown}, but there are {partitions}, counted from 0")
     members = claims.members
     owner = np.full(partitions, -1, np.int32)
     owner[claimed] = members
@@ -63,9 +69,12 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
 
 
 def _resolve_disputed(owner: Vector, former: Vector, disputed: NDArray[np.int32]) -> None:
-    """Owner and former of disputed partitions. disputed: rows of partition, generation, member; highest generation first."""
-    again = (np.diff(disputed[[0, 2]], prepend=-1) == 0).all(axis=0)
-    partition, generation, member = disputed[:, ~again]
+    """Set the owners of disputed partitions.
+
+    disputed: rows of partition, generation, member, sorted by partition and descending generation.
+    """
+    is_repeated = (np.diff(disputed[[0, 2]], prepend=-1) == 0).all(axis=0)
+    partition, generation, member = disputed[:, ~is_repeated]
     first = np.flatnonzero(np.diff(partition, prepend=-1))
     second = np.minimum(first + 1, len(partition) - 1)
     has_rival = (second > first) & (partition[second] == partition[first])

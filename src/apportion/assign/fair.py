@@ -1,19 +1,31 @@
-"""The fair shares of members with different subscriptions: exact, and with the fewest moves any fair answer can have.
+"""Min-max fair shares of members with different subscriptions, with the fewest moves.
 
-Fair means min-max fair: the largest load is as small as it can be, then the second largest, and so on. For whole partitions this
-holds exactly when no chain of hand-overs (a gives one of topic t to b, b one of topic u to c, ...) leads from a member to one
-with two partitions less or fewer still.
+Problem. Members subscribe to different topics. Loads shall be min-max fair: the largest load is as small
+as it can be, then the second largest, and so on. Among all fair answers, as few partitions as possible
+shall move from a member that holds them and still wants them. For whole partitions an answer is fair
+exactly when no chain of exchanges (a gives one partition of topic t to b, b one of topic u to c, ...)
+leads from a member to one with at least two partitions less.
 
-`fair_counts` works on claims (one member that wants one topic) and on how many partitions each is granted; which ones they are
-does not matter here. A `FairBlock` is a set of members and of topics that go to them alone. It tries to bring every load to its
-mean, rounded down or up. If it can, all are fair. If some surplus can reach no member with room, that cuts the block in two:
-members from which nothing can be passed on have at least the mean, all others at most, and no fair answer gives a topic of one part
-to a member of the other (docs/assignors.md says why).
-So each part is a block of its own, and n members are cut at most n - 1 times.
+Method. Count partitions by pair (one member, one topic it subscribes to); which partition is which does
+not matter until the end. A `FairBlock` is a set of members and of topics that only they get.
+1. Each member's share is the mean load of the block, rounded down (`smaller_share`) or up. The current
+   counts are a flow from topics to members; unowned partitions go to the least loaded first.
+2. Surplus above a share flows along cheapest chains to members with room: min-cost flow by successive
+   shortest paths, one blocking flow along all shortest chains in each round (`flow.py`). Giving a pair
+   more than it held is a move and costs 1; giving back what it held costs nothing or refunds a move.
+3. If every member has its share, the block is fair, and by the theory of min-cost flow its moves are the
+   fewest. If some surplus can reach no member with room, the nodes from which none can be reached are
+   one side of a minimum cut: their members have at least the mean, all others at most, and no fair
+   answer gives a topic of one side to a member of the other (docs/assignors.md has the proof). The two
+   sides become blocks of their own.
 
-The chains start from what the members hold, and granting a claim more than it holds is one move. Chains of the least cost go
-first (successive shortest paths, which yield flows of least cost), so the moves in a level block are the fewest that any fair
-answer has.
+Why it ends: each round takes at least one partition off the surplus, and a block of n members is cut at
+most n - 1 times. Cost: a round is a Bellman-Ford over the pairs; few rounds are needed because all
+chains of equal cost go together.
+
+Example. Topic t (4 partitions) is wanted by a and b, topic u (2) by b alone, nothing is owned. The mean
+is 3: u gives 2 to b, t gives 3 to a and 1 to b. If u had 6 partitions, the mean would be 5, but b has 6
+of u alone and nothing of b can pass to a: the cut separates {b, u} from {a, t}, and a gets all of t.
 """
 
 import numpy as np
@@ -23,31 +35,33 @@ from apportion.assign.subscriptions import Subscribers, Vector
 
 
 def fair_counts(sizes: Int64Vector, subscribers: Subscribers, held: Int64Vector) -> Int64Vector:
-    """How many partitions each claim is granted.
+    """Return how many partitions each pair (member, topic) is granted.
 
-    sizes: partitions of each topic. held: partitions that each claim has now.
+    sizes: the partitions of each topic. held: the partitions that each pair has now.
     """
     topics = subscribers.topics
     granted = np.zeros(len(held), np.int64)
-    claims = np.flatnonzero(sizes[topics])
-    unsettled = [claims] if len(claims) else []
-    while unsettled:
-        claims = unsettled.pop()
-        block = FairBlock(topics[claims], subscribers.members[claims], held[claims], sizes)
+    pairs = np.flatnonzero(sizes[topics])
+    blocks = [pairs] if len(pairs) else []
+    while blocks:
+        pairs = blocks.pop()
+        block = FairBlock(topics[pairs], subscribers.members[pairs], held[pairs], sizes)
         block.run_flow()
         if block.is_level:
-            granted[claims] = block.granted
+            granted[pairs] = block.granted
         else:
-            unsettled += (claims[part] for part in block.split_at_cut())
+            blocks += (pairs[part] for part in block.split_at_cut())
     return granted
 
 
 class FairBlock:
-    """Members, the topics that go to them alone, and how far each is from its fair share of the block.
+    """The flow network of some members and of topics that only they get.
 
-    The nodes are the topics, the members and the hub. `balance` is a topic's partitions without a member, a member's load above
-    its share, or, below 0, the room it has. A share is `low` or one more, and `larger` says whose is larger. A member with the
-    smaller share passes one partition to the hub by taking the larger; the hub's balance says how many have it too many.
+    Nodes: the topics, the members and a hub. `balance` of a topic: its partitions without a member; of a
+    member: its load above its share, or, below 0, its room.
+    Which members have the larger share (`has_larger_share`) is part of the flow: a member with the smaller
+    share passes one partition to the hub by taking the larger one, and the balance of the hub counts how
+    many more larger shares there are than the sum of partitions allows.
     """
 
     def __init__(self, topics: Vector, members: Vector, held: Int64Vector, sizes: Int64Vector) -> None:
@@ -59,9 +73,9 @@ class FairBlock:
         loads = np.bincount(self.member, weights=held).astype(np.int64)
         self.smaller_share = int(sizes.sum()) // len(loads)
         self.has_larger_share = np.clip(loads - self.smaller_share, 0, 1)
-        waiting = sizes - np.bincount(self.topic, weights=held).astype(np.int64)
+        unowned = sizes - np.bincount(self.topic, weights=held).astype(np.int64)
         shares = self.smaller_share + self.has_larger_share
-        self.balance = np.concatenate((waiting, loads - shares, [shares.sum() - sizes.sum()]))
+        self.balance = np.concatenate((unowned, loads - shares, [shares.sum() - sizes.sum()]))
         self.topics, self.hub = len(sizes), len(self.balance) - 1
         member, hub = self.topics + self.member, np.full(len(loads), self.hub)
         everyone = self.topics + np.arange(len(loads))
@@ -73,33 +87,34 @@ class FairBlock:
 
     @property
     def is_level(self) -> bool:
-        """True where every partition has a member and every member its share."""
+        """True if every partition has a member and every member its share."""
         return not self.balance.any()
 
     def run_flow(self) -> None:
-        """The block is level, or no chain leads from a surplus to room. Each round takes at least one off the surplus."""
+        """Level the block as far as any chain leads from a surplus to room; each round lowers the surplus."""
         self.fill_least_loaded()
         while self.augment():
             pass
 
     def fill_least_loaded(self) -> None:
-        """No partition waits whose topic has a subscriber below `low`; each topic's went to the least loaded first.
+        """Give unowned partitions to the subscribers of their topic that have room, least loaded first.
 
-        These are cheapest chains already: one move each. They are done first and at once because they spread a topic.
+        These are cheapest chains already, one move each. Doing them first, topic by topic, spreads each
+        topic over its members and saves most rounds of `augment`.
         """
         bounds = np.append(np.flatnonzero(np.diff(self.topic, prepend=-1)), len(self.topic))
-        waiting = self.balance[: self.topics]
-        per_subscriber = waiting / np.diff(bounds)
-        for topic in np.argsort(-per_subscriber, kind="stable")[: np.count_nonzero(waiting)]:
-            claims = slice(bounds[topic], bounds[topic + 1])
-            members = self.topics + self.member[claims]
+        unowned = self.balance[: self.topics]
+        per_subscriber = unowned / np.diff(bounds)
+        for topic in np.argsort(-per_subscriber, kind="stable")[: np.count_nonzero(unowned)]:
+            pairs = slice(bounds[topic], bounds[topic + 1])
+            members = self.topics + self.member[pairs]
             poured = water_fill(-self.balance[members], int(self.balance[topic]))
-            self.granted[claims] += poured
+            self.granted[pairs] += poured
             self.balance[members] += poured
             self.balance[topic] -= poured.sum()
 
     def augment(self) -> bool:
-        """Surplus has gone down cheapest chains to members with room; False, and nothing has, when no chain is left."""
+        """Send surplus along cheapest chains to members with room; return False when no chain is left."""
         below = self.granted < self.held
         above = self.granted > self.held
         capacity = np.concatenate(
@@ -121,11 +136,11 @@ class FairBlock:
         return True
 
     def _apply_flow(self, arcs: Int64Vector, amounts: Int64Vector) -> None:
-        """Each of these arcs, numbered as they were before they were sorted, has carried its amount."""
+        """Apply the flow; `arcs` are numbers from before the arcs were sorted by tail."""
         carried = np.zeros(len(self.order), np.int64)
         carried[arcs] = amounts
-        claims, members = len(self.held), len(self.has_larger_share)
-        given, taken, raised, lowered = np.split(carried, np.cumsum((claims, claims, members)))
+        pairs, members = len(self.held), len(self.has_larger_share)
+        given, taken, raised, lowered = np.split(carried, np.cumsum((pairs, pairs, members)))
         self.granted += given - taken
         self.has_larger_share += raised - lowered
         sorted_carried = carried[self.order]
@@ -134,35 +149,39 @@ class FairBlock:
         self.balance += np.bincount(self.arcs.head, sorted_carried, nodes).astype(np.int64)
 
     def split_at_cut(self) -> tuple[Int64Vector, Int64Vector]:
-        """The claims of the two blocks that this one falls into: those from which nothing more can be passed on, and the others.
+        """Return the pairs of the two blocks at the minimum cut: without and with a chain to room.
 
-        Claims between them are in neither: they are granted nothing.
+        Pairs that join the two sides are in neither: no fair answer grants them anything.
         """
         reached = self.reach < UNREACHED
         topic, member = reached[self.topic], reached[self.topics + self.member]
         parts = np.flatnonzero(~topic & ~member), np.flatnonzero(topic & member)
-        assert len(parts[0]), "a block that is not level has a side with too much and one with room"
-        assert len(parts[1]), "a block that is not level has a side with too much and one with room"
+        assert len(parts[0]), "a block that is not level has a side with a surplus and one with room"
+        assert len(parts[1]), "a block that is not level has a side with a surplus and one with room"
         return parts
 
 
 def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
-    """The distinct names, ascending, and of each name its place among them."""
+    """Return the distinct values, ascending, and the index of each value among them."""
     present = np.zeros(int(names.max()) + 1, np.int64)
     present[names] = 1
     return np.flatnonzero(present), (np.cumsum(present) - 1)[names]
 
 
 def water_fill(room: Int64Vector, amount: int) -> Int64Vector:
-    """How much of `amount` each vessel takes when the one with the most room takes first; what no vessel has room for is left."""
+    """Return how much of `amount` each member takes if the one with the most room always takes next.
+
+    This is water filling: afterwards all that took have nearly the same room. An amount above the sum of
+    all room is cut to it.
+    """
     room = np.maximum(room, 0)
     if room.sum() <= amount:
         return room
     depths = -np.sort(-room)
-    poured = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)  # brings the first i vessels down to the room of i
-    vessels = int(np.searchsorted(poured, amount, side="right"))
-    # Down to this much room in each of those vessels, rounded up; the rest goes to the first of them, one each.
-    level = -((amount - int(depths[:vessels].sum())) // vessels)
+    poured = np.cumsum(depths) - depths * np.arange(1, len(depths) + 1)  # brings the first i members down to the room of member i
+    members_used = int(np.searchsorted(poured, amount, side="right"))
+    # Down to this much room in each of those members, rounded up; the rest goes to the first of them.
+    level = -((amount - int(depths[:members_used].sum())) // members_used)
     taken = np.maximum(room - level, 0)
     taken[np.flatnonzero(room >= level)[: amount - int(taken.sum())]] += 1
     return taken

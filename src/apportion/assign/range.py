@@ -1,4 +1,8 @@
-"""`range`: Kafka's rule, topic by topic, blind to who owns what now."""
+"""The `range` assignor: contiguous ranges of each topic, whoever owns what now.
+
+Used by the coordinator for consumer groups (KIP-848), by the client-side `range` of classic groups, and
+by `racks.py` for the sizes of shares.
+"""
 
 import numpy as np
 
@@ -6,10 +10,11 @@ from apportion.assign.subscriptions import Subscriptions, Vector, check_starts, 
 
 
 def range_assignment(starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Of each topic, its subscribers in order hold contiguous ranges of equal size; the first n mod m hold one more.
+    """Return owners by topic: its subscribers in order get contiguous ranges of equal size.
 
-    Topics with the same subscribers and the same number of partitions are cut alike. A topic that nobody wants stays at -1.
-    Raises ValueError for an unknown topic. Source: KIP-848's server-side range assignor.
+    Of n partitions and m subscribers, the first n mod m get one more. Topics with the same subscribers
+    and equal counts are cut alike, so co-partitioned topics stay together. A topic without subscribers
+    stays at -1. Raises ValueError for an unknown topic. Source: KIP-848's server-side range assignor.
     """
     check_starts(starts, int(starts[-1]) if len(starts) else 0, "starts", "partitions")
     partitions = np.diff(starts)
@@ -17,8 +22,8 @@ def range_assignment(starts: Vector, subscriptions: Subscriptions) -> Vector:
     topic_starts, members = subscribers
     counts = np.diff(topic_starts)
     topics = subscribers.topics
-    place = np.arange(len(members)) - topic_starts[topics]
-    lengths = partitions[topics] // counts[topics] + (place < partitions[topics] % counts[topics])
+    index = np.arange(len(members)) - topic_starts[topics]
+    lengths = partitions[topics] // counts[topics] + (index < partitions[topics] % counts[topics])
     owner = np.full(starts[-1], -1, np.int32)
     owner[np.repeat(counts > 0, partitions)] = np.repeat(members, lengths)
     return owner

@@ -1,4 +1,4 @@
-"""`roundrobin`: Kafka's rule for clients, one circle of members through all partitions, blind to who owns what now."""
+"""The client-side `roundrobin` assignor: one circle of members through all partitions of all topics."""
 
 import numpy as np
 
@@ -6,9 +6,10 @@ from apportion.assign.subscriptions import Subscriptions, Vector, check_starts, 
 
 
 def roundrobin_assignment(starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Partition by partition, the next member in the circle that wants the topic; who does not want it is passed over.
+    """Return owners partition by partition: the next member in the circle that subscribes to the topic.
 
-    A topic goes on where the one before it ended. One that nobody wants stays at -1. Raises ValueError for an unknown topic.
+    A topic continues where the one before it ended. A topic without subscribers stays at -1. Raises
+    ValueError for an unknown topic.
     """
     check_starts(starts, int(starts[-1]) if len(starts) else 0, "starts", "partitions")
     topic_starts, members = subscribers_of(subscriptions, len(starts) - 1)
@@ -19,7 +20,7 @@ def roundrobin_assignment(starts: Vector, subscriptions: Subscriptions) -> Vecto
         if not len(circle) or starts[topic] == starts[topic + 1]:
             continue
         first = int(np.searchsorted(circle, turn))
-        places = (first + np.arange(starts[topic + 1] - starts[topic])) % len(circle)
-        owner[starts[topic] : starts[topic + 1]] = circle[places]
-        turn = int(circle[places[-1]]) + 1
+        indexes = (first + np.arange(starts[topic + 1] - starts[topic])) % len(circle)
+        owner[starts[topic] : starts[topic + 1]] = circle[indexes]
+        turn = int(circle[indexes[-1]]) + 1
     return owner

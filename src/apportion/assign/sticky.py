@@ -1,6 +1,6 @@
-"""`sticky` and `cooperative-sticky`: Kafka's rules for clients, on what members claim to have.
+"""The client-side assignors `sticky` and `cooperative-sticky` of classic groups, on the members' claims.
 
-Shares are those of `uniform`: equal, or min-max fair where members want different topics, with the fewest moves.
+Shares are those of `uniform`: equal, or min-max fair where subscriptions differ, with the fewest moves.
 """
 
 import numpy as np
@@ -12,17 +12,18 @@ from apportion.assign.subscriptions import Subscriptions, Vector
 
 
 def sticky(claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Shares are fair, and no fair answer takes fewer partitions from a rightful owner that wants them.
+    """Return fair owners that take as few partitions as possible from their rightful owners.
 
-    What changes hands goes back to a former owner where that one gets something of the topic. Raises ValueError as `uniform` does.
+    A partition that must move goes back to its former owner if that one gets part of the topic anyway.
+    Raises ValueError as `uniform` does.
     """
     return _assign_fairly(resolve_claims(claims, int(starts[-1])), starts, subscriptions)
 
 
 def cooperative_sticky(claims: OwnershipClaims, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """The same without what is not free yet: -1 for each partition that anybody claims and that is not its rightful owner's.
+    """Return the owners of `sticky`, with -1 for each partition that another member still claims (KIP-429).
 
-    Once its claimants have let go of it, the next assignment gives it away.
+    Once its claimants have revoked it, the assignment of the next rebalance gives it away.
     """
     held = resolve_claims(claims, int(starts[-1]))
     owner = _assign_fairly(held, starts, subscriptions)
@@ -39,20 +40,21 @@ def _assign_fairly(held: ResolvedOwners, starts: Vector, subscriptions: Subscrip
 
 
 def _prefer_former_owners(topics: NDArray[np.int64], owner: Vector, former: Vector) -> NDArray[np.int64]:
-    """Each topic's owners in another order, so that as many partitions as possible are their former owner's.
+    """Permute the new owners within each topic so that as many partitions as possible go to former owners.
 
-    topics: of each partition, ascending. former: -1 where there is none.
+    topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a topic
+    changes no load, so fairness stays.
     """
     members = int(max(owner.max(), former.max())) + 1
-    seats = np.sort(topics * members + owner)
-    wishing = np.flatnonzero(former >= 0)
-    wishing = wishing[np.argsort((topics * members + former)[wishing], kind="stable")]
-    wishes = (topics * members + former)[wishing]
-    place = np.searchsorted(seats, wishes) + np.arange(len(wishes)) - np.searchsorted(wishes, wishes)
-    granted = place < np.searchsorted(seats, wishes, side="right")
+    slots = np.sort(topics * members + owner)
+    has_former = np.flatnonzero(former >= 0)
+    has_former = has_former[np.argsort((topics * members + former)[has_former], kind="stable")]
+    wanted = (topics * members + former)[has_former]
+    slot = np.searchsorted(slots, wanted) + np.arange(len(wanted)) - np.searchsorted(wanted, wanted)
+    granted = slot < np.searchsorted(slots, wanted, side="right")
     is_free, is_left = np.ones(len(owner), np.bool_), np.ones(len(owner), np.bool_)
-    is_free[wishing[granted]] = False
-    is_left[place[granted]] = False
+    is_free[has_former[granted]] = False
+    is_left[slot[granted]] = False
     result = former.astype(np.int64)
-    result[is_free] = seats[is_left] % members
+    result[is_free] = slots[is_left] % members
     return result

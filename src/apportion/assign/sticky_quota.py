@@ -1,4 +1,7 @@
-"""What stickiness lets go: everything above a quota, and nothing else."""
+"""Which partitions stay with their owner when every owner has a quota: the first ones it has.
+
+An owner is a member, or for `heterogeneous.py` a pair (member, topic); -1 means none.
+"""
 
 from collections.abc import Iterator
 
@@ -11,36 +14,39 @@ SLICE_LENGTH = 1 << 16
 """NumPy copies 32-bit indices to 64 bits. In pieces the copies stay in the cache; fresh pages would cost more than the counting."""
 
 
-def partition_counts(place: Vector, places: int) -> NDArray[np.int64]:
-    """How many partitions are at each of 0..places-1; those at -1 are nowhere and not counted."""
-    sizes = np.zeros(places + 1, np.int64)
-    if len(place) and place.max() >= 0:
-        for piece in cache_sized_slices(len(place), places):
-            sizes += np.bincount(place[piece] + np.int32(1), minlength=places + 1)
+def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
+    """Return how many partitions each of the owners 0..owners-1 has."""
+    sizes = np.zeros(owners + 1, np.int64)
+    if len(owner) and owner.max() >= 0:
+        for piece in cache_sized_slices(len(owner), owners):
+            sizes += np.bincount(owner[piece] + np.int32(1), minlength=owners + 1)
     return sizes[1:]
 
 
-def free_above_quota(quota: NDArray[np.int64], place: Vector, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """True for each partition that is at no place, or comes after the first `quota[p]` partitions of its place p."""
-    free = place < 0
-    over = sizes > quota
+def free_above_quota(quota: NDArray[np.int64], owner: Vector, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return True for each partition without an owner or above its owner's quota.
+
+    An owner keeps its first `quota` partitions. counts: how many each owner has.
+    """
+    free = owner < 0
+    over = counts > quota
     if not over.any():
         return free
-    is_over = np.append(over, False)  # the last row answers for place -1
-    found = [np.flatnonzero(is_over.take(place[piece], mode="wrap")) + piece.start for piece in cache_sized_slices(len(place), 0)]
+    is_over = np.append(over, False)  # the last element answers for owner -1
+    found = [np.flatnonzero(is_over.take(owner[piece], mode="wrap")) + piece.start for piece in cache_sized_slices(len(owner), 0)]
     at_over = np.concatenate(found)
-    group = place[at_over]
+    group = owner[at_over]
     if len(over) <= 1 << 16:
         group = group.astype(np.uint16)  # NumPy sorts 16-bit numbers by radix: eight times faster
     order = np.argsort(group, kind="stable")
-    sorted_place = place[at_over[order]]
-    counts = np.where(over, sizes, 0)
-    rank = np.arange(len(order)) - (np.cumsum(counts) - counts)[sorted_place]
-    free[at_over[order[rank >= quota[sorted_place]]]] = True
+    sorted_owner = owner[at_over[order]]
+    over_counts = np.where(over, counts, 0)
+    rank = np.arange(len(order)) - (np.cumsum(over_counts) - over_counts)[sorted_owner]
+    free[at_over[order[rank >= quota[sorted_owner]]]] = True
     return free
 
 
 def cache_sized_slices(length: int, at_least: int) -> Iterator[slice]:
-    """Slices that cover 0..length-1 one after the other."""
+    """Return consecutive slices that cover 0..length-1, each small enough for the cache."""
     step = max(SLICE_LENGTH, at_least)
     return (slice(first, first + step) for first in range(0, length, step))

@@ -1,4 +1,4 @@
-"""Which member wants which topics, as two integer vectors, and the checks that every assignor makes of its input."""
+"""Subscriptions as integer vectors, and the input checks of every assignor."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -8,30 +8,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.int32]
-"""One number for each partition, topic, member or claim."""
+"""One number for each partition, topic, member or pair (member, topic)."""
 
 
 class Subscriptions(NamedTuple):
-    """Member m wants the topics `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any order."""
+    """Member m subscribes to `topics[member_starts[m]:member_starts[m + 1]]`, each once, in any order."""
 
     member_starts: Vector
     topics: Vector
 
     @classmethod
     def of(cls, wanted: Iterable[Iterable[int]]) -> "Subscriptions":
-        """The subscriptions of members that want these topics, member 0 first."""
+        """Return the subscriptions of members with these topics, member 0 first."""
         lists = [list(topics) for topics in wanted]
         ends = np.cumsum([0, *map(len, lists)])
         return cls(ends.astype(np.int32), np.fromiter(chain.from_iterable(lists), np.int32, int(ends[-1])))
 
     @property
     def members(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return len(self.member_starts) - 1
 
     @property
     def is_homogeneous(self) -> bool:
-        """True where every member wants the same topics."""
+        """True if every member subscribes to the same topics."""
         lengths = np.diff(self.member_starts)
         if (lengths != lengths[:1]).any():
             return False
@@ -42,9 +42,9 @@ class Subscriptions(NamedTuple):
 
 
 class Subscribers(NamedTuple):
-    """Subscriptions seen from the topics: topic t is wanted by `members[topic_starts[t]:topic_starts[t + 1]]`, ascending.
+    """Subscriptions by topic: `members[topic_starts[t]:topic_starts[t + 1]]` subscribe to topic t, ascending.
 
-    A claim is one member that wants one topic; its number is its index in `members`.
+    A pair is one member with one topic it subscribes to; its number is its index in `members`.
     """
 
     topic_starts: Vector
@@ -52,18 +52,21 @@ class Subscribers(NamedTuple):
 
     @property
     def topics(self) -> Vector:
-        """The topic of each claim."""
+        """The topic of each pair."""
         topics = np.arange(len(self.topic_starts) - 1, dtype=np.int32)
         return np.repeat(topics, np.diff(self.topic_starts))
 
 
 def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
-    """The same subscriptions, seen from topics 0..topics-1. Raises ValueError for what is no subscription to them."""
+    """Return the subscriptions by topic, for topics 0..topics-1.
+
+    Raises ValueError for an unknown topic and for one that a member names twice.
+    """
     member_starts, wanted = subscriptions
     check_starts(member_starts, len(wanted), "member_starts", "subscriptions")
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < topics:
-        stranger = int(wanted[(wanted < 0) | (wanted >= topics)][0])
-        raise ValueError(f"a member subscribes to topic {stranger}, but there are {topics} topics, counted from 0")
+        unknown = int(wanted[(wanted < 0) | (wanted >= topics)][0])
+        raise ValueError(f"a member subscribes to topic {unknown}, but there are {topics} topics, counted from 0")
     order = np.argsort(wanted, kind="stable")
     counts = np.bincount(wanted, minlength=topics)
     members = np.repeat(np.arange(len(member_starts) - 1, dtype=np.int32), np.diff(member_starts))[order]
@@ -75,18 +78,18 @@ def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
 
 
 def starts_of(lengths: NDArray[np.integer]) -> Vector:
-    """Where slices of these lengths start when they follow each other, and last where the last one ends."""
+    """Return the starts of consecutive slices of these lengths, and last the end of the last one."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
 
 
 def check_starts(starts: Vector, end: int, name: str, things: str) -> None:
-    """Nothing; ValueError unless `starts` cuts 0..end into slices."""
+    """Raise ValueError unless `starts` cuts 0..end into slices."""
     if not len(starts) or starts[0] != 0 or starts[-1] != end or (np.diff(starts) < 0).any():
         raise ValueError(f"{name} must rise from 0 to {end}, the number of {things}")
 
 
 def check_owner(owner: Vector, members: int) -> None:
-    """Nothing; ValueError unless each partition belongs to one of `members` members, or to nobody (-1)."""
+    """Raise ValueError unless each partition has an owner below `members`, or none (-1)."""
     if len(owner) and not -1 <= owner.min() <= owner.max() < members:
         partition = int(np.flatnonzero((owner < -1) | (owner >= members))[0])
         raise ValueError(f"partition {partition} is owned by member {owner[partition]}, but there are {members}, counted from 0")

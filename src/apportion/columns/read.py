@@ -1,4 +1,4 @@
-"""What a fetch brought, as Arrow: the rows of one partition in the shape of Spark's Kafka source.
+"""Fetched record batches to Arrow: the rows of one partition with the columns of Spark's Kafka source.
 
 Control batches are passed over. Aborted transactions are not: a reader that wants only committed records must not be given
 them. This module does not know whether the bytes cover the whole span that was asked for.
@@ -71,7 +71,7 @@ class _Reader:
         self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), most_rows)
 
     def read(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
-        """The rows that had to leave to make place for those of `buffer`."""
+        """Read the batches of `buffer`; yield the rows that must leave the row buffer for them."""
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset
@@ -89,7 +89,7 @@ class _Reader:
             self.offset = header.last_offset + 1
 
     def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows that waited; none wait afterwards, and there is room for `next_rows`."""
+        """Yield the buffered rows and begin a buffer with room for `next_rows`."""
         full, self._rows = self._rows, RowBuffer(max(self._most_rows, next_rows), self._include_headers, like=self._rows)
         try:
             key, value, *numbers = full.arrays()
@@ -105,7 +105,7 @@ class _Reader:
 
 
 def _reason(batch: memoryview) -> DecodeError:
-    """Why the rows of `batch` were refused, in the words of the decoder that can say it."""
+    """Return the reason for which `batch` was refused: the Python decoder names it, the kernels do not."""
     try:
         decode_batch(batch)
     except DecodeError as error:

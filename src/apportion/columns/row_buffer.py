@@ -1,4 +1,4 @@
-"""The columns of one Arrow batch while they fill: NumPy arrays that Arrow takes over without a copy."""
+"""The columns of one Arrow record batch while they fill: NumPy arrays that Arrow takes over without a copy."""
 
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 HEADER_TYPE = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 TIME_TYPE = pa.timestamp("us", "UTC")
 GROUP_BYTES = 64 << 20
-"""Record batches share a table while their bytes stay below this. One batch alone may have more: still far from Arrow's 2 GiB."""
+"""Kafka batches share a buffer up to this many bytes. One batch alone may be larger: still far from Arrow's 2 GiB."""
 
 
 class OffsetRange(NamedTuple):
@@ -43,7 +43,7 @@ class BinaryBuffer:
         self.bytes: Array = np.empty(size_bytes, np.uint8)
 
     def reserve(self, used: int, more: int) -> None:
-        """There is room for `more` bytes behind the first `used`, which keep their values."""
+        """Grow so that `more` bytes fit behind the first `used`, which keep their values."""
         if used + more > len(self.bytes):
             grown = np.empty(2 * (used + more), np.uint8)
             grown[:used] = self.bytes[:used]
@@ -51,7 +51,7 @@ class BinaryBuffer:
 
 
 class RowBuffer:
-    """At most `capacity` rows, filled one record batch at a time.
+    """The columns of at most `capacity` rows, filled one Kafka batch at a time.
 
     like: the rows before these, whose sizes are the best guess at how much room these will take.
     """
@@ -69,7 +69,7 @@ class RowBuffer:
         self._headers = HeaderBuffer(capacity, guess) if with_headers else None
 
     def reserve(self, rows: int, size_bytes: int) -> bool:
-        """False if there is no room for so many rows and bytes more; else it is theirs now. An empty one has room for any bytes."""
+        """Reserve room for rows and bytes; return False if there is too little. An empty buffer takes any bytes."""
         is_empty = self._free_bytes == GROUP_BYTES
         if rows > self._free_rows or (size_bytes > self._free_bytes and not is_empty):
             return False
@@ -77,7 +77,7 @@ class RowBuffer:
         return True
 
     def append(self, body: memoryview, header: BatchHeader, span: OffsetRange) -> bool:
-        """The records of `body` within `span` stand behind the rows so far; False if a record is malformed."""
+        """Append the records of `body` within the offset range; return False if a record is malformed."""
         octets = np.frombuffer(body, np.uint8)
         first = int(self.counters[ROWS])
         self._keys.reserve(int(self.counters[KEY_END]), len(octets))
@@ -92,7 +92,7 @@ class RowBuffer:
         return True
 
     def arrays(self) -> list[pa.Array]:
-        """key, value, offset, timestamp, timestampType and, where kept, headers: the rows so far."""
+        """Return the rows so far: key, value, offset, timestamp, timestampType and, if kept, headers."""
         rows = int(self.counters[ROWS])
         keys = _binary(rows, self._bits[0], self._ints[0], self._keys, self.counters[KEY_NULLS])
         values = _binary(rows, self._bits[1], self._ints[1], self._values, self.counters[VALUE_NULLS])
@@ -115,7 +115,7 @@ class HeaderBuffer:
         self._values = BinaryBuffer(_initial_bytes(guess[HEADER_VALUE_END]))
 
     def add(self, body: Array, rows: tuple[int, int], ints: Array, tally: Array) -> None:
-        """The headers of `rows` (first, behind the last), which were decoded from `body`, stand behind those so far."""
+        """Append the headers of `rows` (first, one behind the last), which were decoded from `body`."""
         headers = int(tally[HEADERS])
         if headers >= self._ends.shape[1]:
             self._ends = _widened(self._ends, 2 * headers + 1, 0)
@@ -126,7 +126,7 @@ class HeaderBuffer:
         decode_headers(body, rows, ints, lists, fields, self._names.bytes, self._values.bytes, tally)
 
     def array(self, rows: int, tally: Array) -> pa.Array:
-        """The headers of the first `rows` rows. pyarrow.ArrowInvalid when a name is not UTF-8."""
+        """Return the headers of the first `rows` rows; pyarrow.ArrowInvalid if a name is not UTF-8."""
         headers = int(tally[HEADERS])
         names = pa.Array.from_buffers(pa.string(), headers, _buffers(None, self._ends[0, : headers + 1], self._names))
         names.validate(full=True)

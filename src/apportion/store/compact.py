@@ -1,8 +1,24 @@
-"""Cleaning a log: of each key its last record stays, at its offset and with its time, and all older ones go.
+"""Log compaction: of each key only the last record stays, at its offset and with its timestamp.
 
-Everything but the segment that is still written becomes one segment. It is written beside the old ones, and when it is durable
-one rename puts it into the place of the first of them; the others it covers, so whoever comes upon them later knows them for
-leftovers. A loss of power finds the old log or the new one. Every offset still belongs to a batch, though fewer have a record.
+Problem. `cleanup.policy=compact` (here for `__consumer_offsets`): drop records that a later one with the
+same key supersedes, and old tombstones, while the log is read and appended to and the power may fail.
+
+Method, after Kafka's LogCleaner:
+1. Offset map (`_build_offset_map`): read the closed segments and remember the last offset of each key, at
+   most MAX_KEYS. Clean segments need no reading: within them a key is unique already.
+2. Copy (`_copy_retained`): write the retained records of these segments into one new segment. A record
+   is retained if no later offset is known for its key, and if it is no tombstone older than the limit
+   (`delete.retention.ms`). An old tombstone may go because the cleaning begins where the log does: every
+   older record of its key goes in the same step.
+3. Swap: sync the new file, rename it over the first old segment, sync the directory, delete the others.
+   The new segment covers all their offsets, so a start that still finds them knows them for leftovers
+   (`recover.py`). A loss of power leaves the old log or the new one, never a mixture.
+
+Every offset still belongs to a batch, though fewer have a record. Why it ends: one pass over a fixed list
+of closed segments. Cost: two reads and one write of them; the work yields every STEP_BYTES.
+
+Example. Offsets 0: a=1, 1: b=1, 2: a=2, then the active segment. Map: a -> 2, b -> 1. The cleaned segment
+covers offsets 0-2 and holds b=1 at offset 1 and a=2 at offset 2.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -16,55 +32,54 @@ from apportion.store.segment import Segment
 from apportion.wire.batch import Record, decode_batch, encode_records
 
 DIRTY_RATIO = 0.5
-"""How much of what can be cleaned must not have been cleaned before, as Kafka's `min.cleanable.dirty.ratio`."""
+"""The least part of the closed segments that must be uncleaned (Kafka: `min.cleanable.dirty.ratio`)."""
 MAX_KEYS = 1_000_000
-"""A cleaning takes no further segment once it remembers so many keys."""
+"""A cleaning takes no further segment once its offset map has this many keys."""
 STEP_BYTES = 1 << 16
-"""How much of the log is read before others have their turn."""
+"""How much of the log is read between two YIELDs."""
 BATCH_BYTES = 1 << 16
-"""How large a batch of survivors grows before the next one begins."""
+"""The size at which a batch of retained records is written."""
 MAX_BATCH_OFFSETS = 1 << 30
-"""How many offsets one batch covers at the most: the format counts them in 31 bits."""
+"""How many offsets one batch covers at most: the format counts them in 31 bits."""
 ATTRIBUTES_BYTE, TRANSACTION_BITS = 22, 16 | 32
-"""The byte of a batch's header, and the bits in it, that say that a transaction wrote it, or ended with it."""
+"""The byte of a batch header and the bits in it for transactional and control batches."""
 
 IsRetained = Callable[[Record], bool]
 
 
 class CleanerPause(Enum):
-    """What a cleaning waits for."""
+    """Why a cleaning pauses."""
 
-    YIELD = auto()  # it has worked long enough for one step
-    FLUSH = auto()  # the log's `unsynced_paths` must be durable before it goes on
+    YIELD = auto()  # STEP_BYTES were read: other work goes first
+    FLUSH = auto()  # the log's `unsynced_paths` must be synced before the cleaning goes on
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """True where more than DIRTY_RATIO of the closed segments that end before `before_offset` was never cleaned."""
+    """Return True if more than DIRTY_RATIO of the closed segments before `before_offset` was never cleaned."""
     closed = log.closed_segments(before_offset)
     dirty_bytes = sum(segment.size_bytes for segment in closed if not segment.is_clean)
     return dirty_bytes > DIRTY_RATIO * sum(segment.size_bytes for segment in closed)
 
 
 def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterator[CleanerPause]:
-    """Run to its end: the closed segments that end before `before_offset`, which are durable, are one, and hold each key once.
+    """Clean the closed segments that end before `before_offset`, which are durable; a generator of pauses.
 
-    A tombstone that is older than `tombstones_since_ms` goes too. It may: the cleaning begins where the log does, so whatever
-    older record it hides goes in the same rename. The log may grow meanwhile; nothing else may change it. A cleaning that is
-    dropped half-way leaves the log as it was. DiskError, Damaged likewise.
+    Tombstones older than `tombstones_since_ms` are dropped. The log may grow meanwhile; nothing else may
+    change it. Closing the generator early, DiskError and Damaged leave the log as it was.
     """
     last: dict[bytes | None, int] = {}
     segments = yield from _build_offset_map(log.closed_segments(before_offset), last)
     if not segments:
         return
 
-    def keeps(record: Record) -> bool:
+    def is_retained(record: Record) -> bool:
         if record.key is None or last.get(record.key, record.offset) > record.offset:
             return False
         return record.value is not None or record.timestamp_ms >= tombstones_since_ms
 
     cleaned = log.new_cleaned_segment(segments[0].base_offset)
     try:
-        yield from _copy_retained(segments, cleaned, keeps)
+        yield from _copy_retained(segments, cleaned, is_retained)
         log.prepare_replacement(segments, cleaned)
         yield CleanerPause.FLUSH
         log.replace_segments(segments, cleaned)
@@ -72,13 +87,16 @@ def clean_log(log: Log, before_offset: int, tombstones_since_ms: int) -> Iterato
         log.discard_segment(cleaned)
         raise
     yield CleanerPause.FLUSH
-    with suppress(DiskError):  # then there are files that nobody needs, and the next start reads the new one
+    with suppress(DiskError):  # leftovers stay then, and the next start reads the new segment and drops them
         log.delete_leftovers()
         cleaned.seal()
 
 
 def _build_offset_map(closed: Sequence[Segment], last: dict[bytes | None, int]) -> Generator[CleanerPause, None, list[Segment]]:
-    """The segments to clean; `last` has the offset of the last record of each key, but where a clean segment has the only one."""
+    """Return the segments to clean, and fill `last` with the offset of each key's last record.
+
+    Keys that occur in clean segments only are left out: there they are unique.
+    """
     segments: list[Segment] = []
     read_bytes = 0
     for segment in closed:
@@ -95,43 +113,48 @@ def _build_offset_map(closed: Sequence[Segment], last: dict[bytes | None, int]) 
     return segments
 
 
-def _copy_retained(segments: Sequence[Segment], cleaned: Segment, keeps: IsRetained) -> Iterator[CleanerPause]:
-    """`cleaned` covers the offsets of all segments, and holds the records that stay."""
-    survivors: list[Record] = []
+def _copy_retained(segments: Sequence[Segment], cleaned: Segment, is_retained: IsRetained) -> Iterator[CleanerPause]:
+    """Write the retained records of all segments to `cleaned`, which then covers all their offsets."""
+    retained: list[Record] = []
     read_bytes = held_bytes = 0
     last_offset = cleaned.next_offset - 1
     for segment in segments:
         for records, last_offset, size_bytes in _batches(segment):
             for record in records:
-                if keeps(record):
-                    survivors.append(record)
+                if is_retained(record):
+                    retained.append(record)
                     held_bytes += len(record.key or b"") + len(record.value or b"")
             if held_bytes >= BATCH_BYTES or last_offset - cleaned.next_offset >= MAX_BATCH_OFFSETS:
-                _append_batch(cleaned, survivors, last_offset)
-                survivors, held_bytes = [], 0
+                _append_batch(cleaned, retained, last_offset)
+                retained, held_bytes = [], 0
             read_bytes += size_bytes
             if read_bytes >= STEP_BYTES:
                 read_bytes = 0
                 yield CleanerPause.YIELD
     if cleaned.next_offset <= last_offset:
-        _append_batch(cleaned, survivors, last_offset)
+        _append_batch(cleaned, retained, last_offset)
 
 
-def _append_batch(cleaned: Segment, survivors: Sequence[Record], last_offset: int) -> None:
-    """`cleaned` goes on up to `last_offset`, with these records."""
+def _append_batch(cleaned: Segment, retained: Sequence[Record], last_offset: int) -> None:
+    """Append a batch to `cleaned` that covers the offsets up to `last_offset` and has these records."""
     base_offset = cleaned.next_offset
-    batch = encode_records(survivors, base_offset=base_offset, last_offset_delta=last_offset - base_offset)
-    cleaned.append(batch, last_offset, max((record.timestamp_ms for record in survivors), default=-1))
+    batch = encode_records(retained, base_offset=base_offset, last_offset_delta=last_offset - base_offset)
+    cleaned.append(batch, last_offset, max((record.timestamp_ms for record in retained), default=-1))
 
 
 def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
-    """Records, last offset and size of every batch. Damaged for bytes that are no batch, or one of a transaction."""
-    for placed in segment.batches(segment.base_offset):
-        view = segment.view(placed)
+    """Yield records, last offset and size in bytes of every batch.
+
+    Raises Damaged for bytes that are no batch and for a transactional one.
+    """
+    for position in segment.batches(segment.base_offset):
+        view = segment.view(position)
         if view[ATTRIBUTES_BYTE] & TRANSACTION_BITS:
-            raise Damaged(f"{segment.path}, offset {placed.base_offset}: a batch of a transaction, which no coordinator here wrote")
+            raise Damaged(
+                f"{segment.path}, offset {position.base_offset}: a batch of a transaction, which no coordinator here wrote"
+            )
         try:
             records = decode_batch(view)
         except DecodeError as error:
-            raise Damaged(f"{segment.path}, offset {placed.base_offset}: {error}") from None
-        yield records, placed.last_offset, placed.end - placed.start
+            raise Damaged(f"{segment.path}, offset {position.base_offset}: {error}") from None
+        yield records, position.last_offset, position.end - position.start

@@ -1,7 +1,7 @@
-"""The port to the disk: everything that the store asks of one, and how a disk refuses.
+"""The port to the disk: what the store asks of it, and the errors it may raise.
 
-A step writes and reads through it at memory speed; only a driver calls `sync`. Paths are relative to the root, with "/" between
-their parts; "." is the root itself.
+A machine's step reads and writes through the port at memory speed; only a driver calls `sync`. Paths are
+relative to the root, with "/" between their parts; "." is the root itself.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ ROOT = "."
 
 
 class DiskError(OSError):
-    """The disk refused; the text says what and where. `errno` is the system's."""
+    """An operation failed; the text says which one and where. `errno` is the system's."""
 
     def __init__(self, attempt: str, where: str, cause: OSError) -> None:
         super().__init__(cause.errno, f"cannot {attempt} {where}: {cause.strerror or cause}")
@@ -23,57 +23,57 @@ class DiskError(OSError):
 
 
 class Damaged(Exception):
-    """What stands on the disk is not what was written there, and no crash explains it."""
+    """The content of the disk is not what was written, and no crash explains it."""
 
 
 def parent_of(path: str) -> str:
-    """The directory that holds the name of `path`."""
+    """Return the directory of `path`."""
     return path.rpartition("/")[0] or ROOT
 
 
 class Disk(Protocol):
-    """What the store asks of a disk. Nothing is durable before `sync` has returned for the file and for its directory."""
+    """The operations of a disk. Nothing is durable until `sync` has returned for the file and its directory."""
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """`data` stands at byte `at` of the file, which is created if need be; nothing that was there before `at` has changed."""
+        """Write `data` at byte `at` of the file, created if need be; bytes before `at` do not change."""
         ...
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """The file has that many bytes and is created if need be; bytes that were not there are zero. No view reaches beyond."""
+        """Give the file this size, created if need be; new bytes are zero. No view may reach beyond it."""
         ...
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """These bytes, not copied, and valid as long as the view lives, whatever is appended, resized beyond it, or deleted."""
+        """Return these bytes without a copy; the view stays valid through appends, resizes beyond it and deletes."""
         ...
 
     def size(self, path: str) -> int:
-        """The size of the file in bytes; 0 if there is none."""
+        """Return the size of the file in bytes; 0 if there is none."""
         ...
 
     def list_dir(self, path: str) -> tuple[str, ...]:
-        """The sorted names in that directory; () if there is none."""
+        """Return the sorted names in the directory; () if there is none."""
         ...
 
     def make_dir(self, path: str) -> None:
-        """The directory exists; its parent must."""
+        """Create the directory if it is missing; its parent must exist."""
         ...
 
     def delete(self, path: str) -> None:
-        """There is no file or empty directory of that name; views of it stay valid."""
+        """Delete the file or empty directory if it exists; views of it stay valid."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """The file is called `new`, and what bore that name is gone."""
+        """Rename the file atomically; a file that was named `new` is gone."""
         ...
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """A file of that name holds `data`, all of it or none, also to a reader at this moment (a crash may still tear it)."""
+        """Create or replace a file; readers see all of `data` or none, but a crash may still tear it."""
         ...
 
     def sync(self, paths: Iterable[str]) -> None:
-        """What was written to these files, and the names in these directories, survives a loss of power. Missing paths are done."""
+        """Make the content of these files and the names in these directories durable; skip missing paths."""
         ...
 
     def is_synced(self, path: str) -> bool:
-        """True when this disk has synced the file since its last change, and since it was opened."""
+        """Return True if the file was synced since its last change by this disk object."""
         ...

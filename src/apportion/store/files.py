@@ -1,6 +1,6 @@
-"""The disks behind the port: a directory of this machine here, one in memory beside it.
+"""The real disk behind the port: a directory of this machine.
 
-This is the one module of the store that speaks to the system. Every failure is a `DiskError` that says what and where.
+This is the one module of the store that calls the operating system. Every failure is a `DiskError`.
 """
 
 import fcntl
@@ -21,15 +21,15 @@ from apportion.store.memory_disk import MemoryDisk
 __all__ = ["OPEN_FILES", "ROOT", "Damaged", "Disk", "DiskError", "MemoryDisk", "RealDisk", "parent_of"]
 
 OPEN_FILES = 192
-"""How many files a real disk keeps open at most; one that is also mapped costs a second descriptor."""
+"""How many files stay open at most; a mapped one costs a second descriptor."""
 SYNCS_AT_ONCE = 8
-"""How many files a real disk syncs at the same time."""
+"""How many files are synced at the same time."""
 
 fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
 class _OpenFile:
-    """A file that a real disk has open."""
+    """An open file with its memory map."""
 
     __slots__ = ("fd", "map", "size_bytes")
 
@@ -64,7 +64,7 @@ class RealDisk:
             raise DiskError("make the directory", self.root, error) from error
 
     def lock(self) -> None:
-        """No other process or disk uses this root until `close`, if all claim it. DiskError if one does already."""
+        """Lock the root against other brokers until `close`; DiskError if one has it."""
         path = self._absolute_path(".lock")
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -78,7 +78,7 @@ class RealDisk:
         self._claim_fd = fd
 
     def close(self) -> None:
-        """All files are closed and the claim is given up; views stay valid. Nothing is synced by this."""
+        """Close all files and release the lock; views stay valid. Nothing is synced."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -89,7 +89,7 @@ class RealDisk:
                 self._claim_fd = None
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """See Disk."""
+        """Write bytes at a position of the file."""
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
@@ -104,7 +104,7 @@ class RealDisk:
                 file.size_bytes = max(file.size_bytes, at)
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """See Disk."""
+        """Set the size of the file."""
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
@@ -117,7 +117,7 @@ class RealDisk:
                 file.map = memoryview(b"")
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """See Disk."""
+        """Return bytes of the file without a copy."""
         with self._lock:
             file = self._file(path)
             if end > len(file.map):
@@ -132,7 +132,7 @@ class RealDisk:
             return file.map[start:end]
 
     def size(self, path: str) -> int:
-        """See Disk."""
+        """Return the size of the file; 0 if there is none."""
         with self._lock:
             if path in self._open:
                 return self._open[path].size_bytes
@@ -144,7 +144,7 @@ class RealDisk:
             raise DiskError("look at", self._absolute_path(path), error) from error
 
     def list_dir(self, path: str) -> tuple[str, ...]:
-        """See Disk."""
+        """Return the sorted names in the directory."""
         try:
             return tuple(sorted(os.listdir(self._absolute_path(path))))
         except FileNotFoundError:
@@ -153,7 +153,7 @@ class RealDisk:
             raise DiskError("list the directory", self._absolute_path(path), error) from error
 
     def make_dir(self, path: str) -> None:
-        """See Disk."""
+        """Create the directory if it is missing."""
         try:
             os.mkdir(self._absolute_path(path))
         except FileExistsError:
@@ -162,7 +162,7 @@ class RealDisk:
             raise DiskError("make the directory", self._absolute_path(path), error) from error
 
     def delete(self, path: str) -> None:
-        """See Disk."""
+        """Delete the file or empty directory."""
         place = self._absolute_path(path)
         self._forget(path)
         try:
@@ -176,7 +176,7 @@ class RealDisk:
             raise DiskError("delete", place, error) from error
 
     def rename(self, old: str, new: str) -> None:
-        """See Disk."""
+        """Rename the file atomically."""
         self._forget(old)
         self._forget(new)
         try:
@@ -185,7 +185,7 @@ class RealDisk:
             raise DiskError(f"rename {self._absolute_path(old)} to", self._absolute_path(new), error) from error
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """See Disk."""
+        """Create or replace the file as a whole."""
         fresh = path + ".new"
         try:
             self.resize(fresh, 0)
@@ -197,7 +197,8 @@ class RealDisk:
             raise
 
     def sync(self, paths: Iterable[str]) -> None:
-        """See Disk. Several files are synced at once: the file system then writes its journal once for them, not once for each."""
+        """Make files and directories durable."""
+        # In parallel: the file system then commits its journal once for all of them.
         waiting = list(paths)
         if len(waiting) < 2:
             for path in waiting:
@@ -211,7 +212,7 @@ class RealDisk:
             sync.result()
 
     def is_synced(self, path: str) -> bool:
-        """See Disk."""
+        """Return True if the file was synced since its last change."""
         with self._lock:
             return self._synced.get(path) == self._changed.get(path, 0)
 

@@ -1,4 +1,4 @@
-"""Where batches begin in one segment, sparsely, by offset and by time; and the note that a finished segment leaves beside it.
+"""The sparse index of a segment by offset and by time, and the seal of a finished segment.
 
 An index answers with a position at or before the batch that is looked for; the reader walks on from there, batch by batch.
 """
@@ -19,7 +19,7 @@ WORD = 8
 
 
 class Index:
-    """For some batches, in order: first offset, position, and the largest timestamp of all batches before it."""
+    """For some batches in order: base offset, position, and the largest timestamp of all batches before it."""
 
     __slots__ = ("ceilings", "offsets", "positions")
 
@@ -29,15 +29,15 @@ class Index:
         self.ceilings = ceilings
 
     def at_offset(self, offset: int) -> int:
-        """A position such that every batch before it ends below `offset`."""
+        """Return a position such that every batch before it ends below `offset`."""
         return self._position(bisect_right(self.offsets, offset))
 
     def at_time(self, timestamp_ms: int) -> int:
-        """A position such that every batch before it is older than `timestamp_ms`."""
+        """Return a position such that every batch before it is older than `timestamp_ms`."""
         return self._position(bisect_left(self.ceilings, timestamp_ms))
 
     def below(self, offset: int, position: int) -> int:
-        """A position up to `position` such that every batch before it ends below `offset`."""
+        """Return a position up to `position` such that every batch before it ends below `offset`."""
         return self._position(min(bisect_right(self.offsets, offset), bisect_right(self.positions, position)))
 
     def _position(self, entries: int) -> int:
@@ -45,7 +45,7 @@ class Index:
 
 
 class GrowingIndex(Index):
-    """The index of a segment that is still written, or whose note is missing: an entry about every `interval_bytes`."""
+    """The index of a segment without a seal: an entry about every `interval_bytes`."""
 
     __slots__ = ("_interval_bytes", "_next_at")
 
@@ -59,7 +59,7 @@ class GrowingIndex(Index):
         self._next_at = 0
 
     def add(self, offset: int, position: int, ceiling_ms: int) -> None:
-        """The batch at `position` has an entry if the last entry is far enough away."""
+        """Add an entry for the batch at `position` if the last one is far enough away."""
         if position >= self._next_at:
             self.offsets.append(offset)
             self.positions.append(position)
@@ -68,7 +68,7 @@ class GrowingIndex(Index):
 
 
 class Seal(NamedTuple):
-    """What is true of a segment that no longer grows and was durable, whole, when this was written.
+    """The state of a finished segment that was durable when the seal was written (decision 8).
 
     is_clean: it is what a cleaning has left, so it holds each key once.
     """
@@ -80,7 +80,7 @@ class Seal(NamedTuple):
 
 
 def encode_seal(seal: Seal, index: Index) -> bytes:
-    """Both as the content of a file, checked by a CRC; in the byte order of this machine."""
+    """Encode seal and index as the content of a file with a CRC, in the byte order of this machine."""
     words = array("q", (CLEAN_MAGIC if seal.is_clean else MAGIC, *seal[:3], len(index.offsets)))
     words.extend(index.offsets)
     words.extend(index.positions)
@@ -90,7 +90,7 @@ def encode_seal(seal: Seal, index: Index) -> bytes:
 
 
 def decode_seal_or_none(view: memoryview) -> Seal | None:
-    """The seal in `view`; None for anything that is not one, whole."""
+    """Return the seal in `view`; None for anything else, such as a torn one."""
     if len(view) < 6 * WORD or len(view) % WORD:
         return None
     words = view.cast("q")
@@ -100,7 +100,7 @@ def decode_seal_or_none(view: memoryview) -> Seal | None:
 
 
 def index_beside_seal(view: memoryview) -> Index:
-    """The index in `view`, which is known to hold a seal; read in place."""
+    """Return the index in `view`, read in place; `view` is known to hold a seal."""
     words = view.cast("q")
     entries = words[4]
     return Index(*(words[5 + entries * i : 5 + entries * (i + 1)] for i in range(3)))

@@ -1,6 +1,7 @@
-"""The log of one partition: appended at the end, read from anywhere, found again after a crash.
+"""The log of one partition: segments of record batches, appended at the end and read from any offset.
 
-A log knows offsets and bytes. What is durable, who may see it, and which offsets a batch gets is decided by the node.
+A log knows offsets and bytes. What is durable, who may see it and which offsets a batch gets is decided
+by the node.
 """
 
 from bisect import bisect_right
@@ -24,7 +25,7 @@ __all__ = ["Log", "LogSettings"]
 
 BY_BASE_OFFSET = attrgetter("base_offset")
 MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000
-"""A batch that holds more is not looked into: a megabyte can be made to hold records that no memory has room for."""
+"""A batch that holds more is not decompressed: a crafted megabyte may hold more records than memory."""
 
 
 class Log:
@@ -72,12 +73,12 @@ class Log:
 
     @property
     def start_offset(self) -> int:
-        """The first offset that can be read; equal to `next_offset` while there is none."""
+        """The log start offset: the first that can be read; equal to `next_offset` in an empty log."""
         return max(self._segments[0].base_offset if self._segments else 0, self._starts[-1] if self._starts else 0)
 
     @property
     def next_offset(self) -> int:
-        """The offset that the next appended batch must begin with."""
+        """The log end offset: the base offset of the next batch."""
         return self._segments[-1].next_offset if self._segments else 0
 
     @property
@@ -86,7 +87,10 @@ class Log:
         return sum(segment.size_bytes for segment in self._segments)
 
     def append(self, batch: Buffer, *, last_offset: int, max_timestamp_ms: int) -> None:
-        """`batch`, whole and stamped with `next_offset`, is readable; not yet durable. After a DiskError nothing has changed."""
+        """Append a whole batch with the base offset `next_offset`: readable, not yet durable.
+
+        After a DiskError nothing has changed.
+        """
         base_offset = int.from_bytes(batch[:8], "big", signed=True)
         assert base_offset == self.next_offset, f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
         segment = self._segments[-1] if self._segments else None
@@ -97,7 +101,7 @@ class Log:
             self._unsynced[segment.path] = None
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Whole batches, the first of them with `offset`, none with an offset from `before_offset` on; b"" if there is none.
+        """Return whole batches from the one with `offset` on, none with an offset from `before_offset` on.
 
         As many as fit into `max_bytes`, but the first always; never more than one segment holds. No byte is copied: the view
         shows the file, and stays valid whatever becomes of the log.
@@ -108,7 +112,7 @@ class Log:
         return self._segments[at].read(offset, max_bytes, before_offset)
 
     def offset_at_time(self, timestamp_ms: int, before_offset: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record of that time or later, if it is before `before_offset`.
+        """Return offset and timestamp of the first record at or after that time, before `before_offset` (ListOffsets).
 
         A batch that cannot be decoded, or holds too much to look into, answers with its first offset and its largest timestamp.
         """
@@ -128,7 +132,7 @@ class Log:
         return None
 
     def largest_timestamp_ms(self, before_offset: int) -> int:
-        """The largest timestamp of the batches that begin before `before_offset`; NEVER if there is none.
+        """Return the largest timestamp of the batches that begin before `before_offset`; NEVER without one.
 
         Of a batch in which the log begins, only what can be read counts.
         """
@@ -146,13 +150,13 @@ class Log:
         return largest_ms
 
     def batches(self, from_offset: int) -> Iterator[memoryview]:
-        """Every batch that ends at or after `from_offset`, in order."""
+        """Yield every batch that ends at or after `from_offset`, in order."""
         for segment in self._segments:
             if segment.next_offset > from_offset:
                 yield from map(segment.view, segment.batches(from_offset))
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """The files and directories to sync before what was done until now is durable; each is told once."""
+        """Return the files and directories to sync so that all changes so far are durable; each only once."""
         self._seal_durable_segments()
         paths = tuple(self._unsynced)
         self._unsynced.clear()
@@ -163,14 +167,14 @@ class Log:
         return tuple(self._segments)
 
     def roll_segment(self) -> None:
-        """The last segment is empty, so that those before it can be deleted. After a DiskError nothing is lost."""
+        """Start a new, empty segment, so that all before it can be deleted. After a DiskError nothing is lost."""
         if self._segments and self._segments[-1].size_bytes:
             following = self._next_segment()
             self._disk.resize(following.path, 0)
             self._segments.append(following)
 
     def raise_start_offset(self, offset: int) -> None:
-        """The log has no records below `offset`, which is up to `next_offset`. After a DiskError nothing has changed."""
+        """Raise the log start offset (DeleteRecords, retention). After a DiskError nothing has changed."""
         if offset > self.start_offset:
             self._disk.resize(self._start_path(offset), 0)
             self._starts.append(offset)
@@ -193,7 +197,7 @@ class Log:
                 self.delete_leftovers()
 
     def delete(self) -> None:
-        """The log is empty and its directory gone, which is durable after `unsynced_paths` is. Views stay valid."""
+        """Delete all files and the directory; durable once `unsynced_paths` is. Views stay valid."""
         names = self._disk.list_dir(self._directory)
         for name in names:
             self._disk.delete(f"{self._directory}/{name}")
@@ -230,24 +234,24 @@ class Log:
         return log
 
     def closed_segments(self, before_offset: int) -> tuple[Segment, ...]:
-        """The segments, from the first on, that take no more batches and end before `before_offset`."""
+        """Return the closed segments, from the first on, that end before `before_offset`."""
         return tuple(segment for segment in self._segments[:-1] if segment.next_offset <= before_offset)
 
     def new_cleaned_segment(self, base_offset: int) -> Segment:
-        """An empty segment for a cleaning to write. It is no part of the log, and gone after a start."""
+        """Return an empty segment for a cleaning to write; it is no part of the log, and recovery deletes it."""
         cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
         self._disk.delete(cleaned.path)
         return cleaned
 
     def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """Once `unsynced_paths` is durable, `cleaned` may take the place of `old`, the first segments."""
+        """Finish `cleaned`; once `unsynced_paths` is durable it may replace `old`, the first segments."""
         cleaned.finish()
         old[0].unseal()
         self._unsealed = [segment for segment in self._unsealed if segment not in old]
         self._unsynced |= {cleaned.path: None, self._directory: None}
 
     def replace_segments(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """`cleaned` stands for `old`, the first segments, also after a start if `unsynced_paths` is durable by then."""
+        """Replace `old`, the first segments, by `cleaned`; durable once `unsynced_paths` is."""
         assert tuple(self._segments[: len(old)]) == tuple(old), f"{self._directory}: something else has changed the log"
         cleaned.rename(old[0].path)
         cleaned.is_clean = True
@@ -256,30 +260,30 @@ class Log:
         self._unsynced[self._directory] = None
 
     def discard_segment(self, cleaned: Segment) -> None:
-        """There is no `cleaned`, which has taken nobody's place; where the disk refuses even that, until the next start."""
+        """Delete a cleaned segment that replaced nothing; if the disk fails, recovery deletes it."""
         with suppress(DiskError):
             self._disk.delete(cleaned.path)
 
     @property
     def has_leftovers(self) -> bool:
-        """True while there are files whose content a cleaned segment holds."""
+        """True while there are files of replaced or deleted segments."""
         return bool(self._leftovers)
 
     def delete_leftovers(self) -> None:
-        """There are no such files. What was `unsynced_paths` after the cleaning, or at a start, is durable."""
+        """Delete leftovers; what replaced them must be durable by now."""
         while self._leftovers:
             self._leftovers[-1].delete()
             self._leftovers.pop()
         self._unsynced[self._directory] = None
 
     def _roll(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
-        """`batch` is the first of a new segment, and the last segment takes no more."""
+        """Append `batch` as the first of a new segment."""
         segment = self._next_segment()
         segment.append(batch, last_offset, max_timestamp_ms)
         self._segments.append(segment)
 
     def _next_segment(self) -> Segment:
-        """A segment that may follow the last one, which takes no more."""
+        """Finish the last segment and return an empty one to follow it."""
         segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
         ended = self._segments[-1] if self._segments else None
         if ended is None:
@@ -295,7 +299,7 @@ class Log:
         return f"{self._directory}/{offset:020d}{START}"
 
     def _seal_durable_segments(self) -> None:
-        """Every finished segment that the disk has synced is sealed; a disk that refuses leaves it to be checked at a start."""
+        """Seal the finished segments that are synced; without a seal a start reads them."""
         try:
             while self._unsealed and self._unsealed[0].seal_if_durable():
                 del self._unsealed[0]
@@ -304,7 +308,7 @@ class Log:
 
 
 def _record_timestamps(batch: BatchPosition, view: memoryview, from_offset: int) -> Iterable[tuple[int, int]]:
-    """Offset and timestamp of every record of a batch from `from_offset` on; of the batch as one where it is not looked into."""
+    """Return (offset, timestamp) of each record from `from_offset` on, or one pair for a batch that is not decoded."""
     if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):
             header = read_header(view)

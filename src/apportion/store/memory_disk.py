@@ -1,4 +1,4 @@
-"""A disk in memory that knows what a loss of power would take: for tests, the simulator, and a broker without a directory."""
+"""A disk in memory that can lose its unsynced content: for tests, the simulator and a broker without a directory."""
 
 from collections.abc import Iterable
 from errno import EINVAL, ENOENT, ENOSPC
@@ -7,15 +7,15 @@ from apportion.store.disk import ROOT, Buffer, DiskError, parent_of
 
 
 class _Content:
-    """A file in memory: what a reader sees, and what a crash would leave."""
+    """A file in memory: its content now (`buffer`) and what a crash would leave (`durable`)."""
 
     __slots__ = ("buffer", "dirty_from", "durable", "size_bytes", "synced")
 
     def __init__(self, durable: bytes = b"") -> None:
-        self.buffer = bytearray(durable)  # never resized, for views of it may be alive: replaced by a larger one
+        self.buffer = bytearray(durable)  # replaced by a larger one and never resized, because views of it may be alive
         self.size_bytes = len(durable)
         self.durable = bytearray(durable)
-        self.dirty_from = self.size_bytes  # below this, `durable` is what a reader sees
+        self.dirty_from = self.size_bytes  # below this byte, `durable` equals `buffer`
         self.synced = False
 
     def write(self, at: int, data: Buffer) -> None:
@@ -53,10 +53,10 @@ class MemoryDisk:
         self._durable: dict[str, _Content | None] = {}
 
     def crash(self, tear_bytes: int | None = None) -> "MemoryDisk":
-        """The disk as it is found after a loss of power.
+        """Return the disk as a start would find it after a loss of power.
 
-        None: nothing is left but what was synced, names as well as bytes. A number: all names made it, and so many bytes of
-        what was changed in each file since its last sync.
+        tear_bytes: None leaves only what was synced, bytes and names. A number: all names survive, and this
+        many bytes of what changed in each file since its last sync.
         """
         found = MemoryDisk()
         names = self._durable if tear_bytes is None else self._names
@@ -69,7 +69,8 @@ class MemoryDisk:
         return found
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """See Disk. A full disk takes what fits and then refuses."""
+        """Write bytes at a position of the file."""
+        # A full disk takes what fits and then raises, as a file system does.
         content = self._file(path, create=True)
         if self.free_bytes is not None:
             if len(data) > self.free_bytes:
@@ -80,45 +81,45 @@ class MemoryDisk:
         content.write(at, data)
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """See Disk."""
+        """Set the size of the file."""
         self._file(path, create=True).resize(size_bytes)
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """See Disk."""
+        """Return bytes of the file without a copy."""
         content = self._file(path)
         if end > content.size_bytes:
             raise DiskError(f"read up to byte {end} of", path, OSError(EINVAL, f"the file has {content.size_bytes} bytes"))
         return memoryview(content.buffer).toreadonly()[start:end]
 
     def size(self, path: str) -> int:
-        """See Disk."""
+        """Return the size of the file; 0 if there is none."""
         content = self._names.get(path)
         return 0 if content is None else content.size_bytes
 
     def list_dir(self, path: str) -> tuple[str, ...]:
-        """See Disk."""
+        """Return the sorted names in the directory."""
         return tuple(sorted(name.rpartition("/")[2] for name in self._names if parent_of(name) == path))
 
     def make_dir(self, path: str) -> None:
-        """See Disk."""
+        """Create the directory if it is missing."""
         self._names.setdefault(path, None)
 
     def delete(self, path: str) -> None:
-        """See Disk."""
+        """Delete the file or empty directory."""
         self._names.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:
-        """See Disk."""
+        """Rename the file atomically."""
         self._names[new] = self._file(old)
         del self._names[old]
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """See Disk."""
+        """Create or replace the file as a whole."""
         self._names.pop(path, None)
         self.append(path, 0, data)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """See Disk."""
+        """Make files and directories durable."""
         for path in paths:
             content = self._names.get(path)
             if content is not None:
@@ -128,7 +129,7 @@ class MemoryDisk:
                 self._durable = durable | {name: now for name, now in self._names.items() if parent_of(name) == path}
 
     def is_synced(self, path: str) -> bool:
-        """See Disk."""
+        """Return True if the file was synced since its last change."""
         content = self._names.get(path)
         return content is not None and content.synced
 

@@ -1,7 +1,7 @@
-"""What the broker must know before it opens a log: topics, their configuration, its cluster, the next producer id.
+"""The broker's metadata log: topics with their configuration, the cluster id, the next producer id.
 
-Kept as an append-only file of lines, each a CRC and one change as JSON. A change is written first and applied then, by the same
-function that a start uses. It draws no ids and refuses nothing: who asks has checked.
+An append-only file of lines, each a CRC and one change as JSON. A change is written first and then
+applied by the function that a start uses for replay. It draws no ids and validates nothing: the caller has.
 """
 
 import json
@@ -20,7 +20,7 @@ Change = dict[str, Any]
 
 
 class MetadataLog:
-    """All topics of this broker with their configuration, its cluster's id, and the producer ids that it has given out.
+    """The topics of this broker with their configuration, the cluster id, and the producer ids handed out.
 
     cut_bytes: how much at the end of the file could not be read, and the start threw away.
     """
@@ -39,7 +39,7 @@ class MetadataLog:
 
     @classmethod
     def open(cls, disk: Disk) -> "MetadataLog":
-        """The catalog that `disk` holds, or an empty one; a line that a crash left half written is cut away.
+        """Replay the file, or begin with an empty one; cut away a line that a crash left half written.
 
         Damaged, with file and line, if a line that cannot be read has readable lines behind it.
         """
@@ -71,11 +71,11 @@ class MetadataLog:
         return self._cluster_id
 
     def config_of(self, name: str) -> dict[str, str]:
-        """What was configured for that topic, by Kafka's names; {} for defaults alone, or no such topic."""
+        """Return the topic's own configuration by Kafka's names; {} for defaults alone, or no such topic."""
         return dict(self._configs.get(name, {}))
 
     def create_topic(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
-        """The topic exists, with that configuration. There was none of its name."""
+        """Record a new topic with its configuration; the name must be free."""
         assert topic.name not in self._topics, topic.name
         self._record(
             {
@@ -88,28 +88,28 @@ class MetadataLog:
         )
 
     def delete_topic(self, name: str) -> None:
-        """There is no topic of that name; there was one."""
+        """Record that the topic is deleted; it must exist."""
         assert name in self._topics, name
         self._record({"change": "delete", "topic": name})
 
     def add_partitions(self, name: str, partitions: int) -> None:
-        """The topic has so many partitions, more than before."""
+        """Record that the topic has this many partitions now, more than before."""
         assert partitions > self._topics[name].partitions, (name, partitions)
         self._record({"change": "grow", "topic": name, "partitions": partitions})
 
     def name_cluster(self, cluster_id: str) -> None:
-        """The cluster bears this id from now on."""
+        """Record the cluster id; it is set once."""
         assert self._cluster_id is None, self._cluster_id
         self._record({"change": "name cluster", "cluster": cluster_id})
 
     def claim_producer_ids(self, count: int) -> range:
-        """So many producer ids that were never claimed before, nor will be again, once they are durable."""
+        """Return this many fresh producer ids; once the change is durable no start hands them out again."""
         first = self._next_producer_id
         self._record({"change": "claim producer ids", "next": first + count})
         return range(first, first + count)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """The files and directories to sync before what was done until now is durable; each is told once."""
+        """Return the files and directories to sync so that all changes so far are durable; each only once."""
         paths = tuple(self._unsynced)
         self._unsynced.clear()
         return paths
@@ -120,14 +120,14 @@ class MetadataLog:
         return self._size_bytes
 
     def truncated(self, size_bytes: int) -> "MetadataLog":
-        """The catalog as its first `size_bytes` say; the rest is thrown away, and this one is not used again."""
+        """Truncate the file to `size_bytes` and return it replayed; this object must not be used again."""
         self._disk.resize(PATH, size_bytes)
         catalog = MetadataLog.open(self._disk)
         catalog._version += self._version
         return catalog
 
     def _record(self, change: Change) -> None:
-        """`change` is the last line of the file and applied; after a DiskError neither."""
+        """Append `change` to the file and apply it; after a DiskError neither."""
         text = json.dumps(change, separators=(",", ":")).encode()
         line = b"%08x %b\n" % (crc32c(text), text)
         try:
@@ -176,7 +176,7 @@ APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {  # the name of a 
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, int, Change]]:
-    """Number, end and change of every line up to the last one that is whole and right."""
+    """Yield number, end and change of every line up to the last one that is whole and right."""
     end, unreadable = 0, 0
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
         end += len(line) + 1

@@ -1,9 +1,26 @@
-"""What a start finds: the segments of a log, with everything cut away that a crash left half written.
+"""Log recovery: the segments of a log after a start, without what a crash left half written.
 
-A sealed segment was durable when it was sealed and is believed. Any other is checked batch by batch, CRC and all; at the first
-bytes that are no batch the log ends, since whatever stands behind them cannot have been durable either. A file that begins before
-the one before it ends is what a cleaning had no time to delete. A log that was told to begin later has an empty file whose name
-says where, and a file of which all stands before that is what there was no time to delete either.
+Problem. After a loss of power a log directory may hold a torn batch at the end, zeros of preallocated
+space, segments that a cleaning replaced but had no time to delete, and a half-written cleaned segment.
+What was durable must be found again, and nothing else may be shown.
+
+Method, one pass over the files in order of their base offsets (the names):
+1. A `.cleaned` file never took its place: delete it.
+2. A segment that ends at or below the log start (the largest `<offset>.start` file), or begins before its
+   predecessor ends, is a leftover: its records were deleted, or are in the cleaned segment that took the
+   place of its first sibling. It stays on the disk until what replaced it is known to be durable.
+3. A sealed segment was durable when it was sealed: believe its seal, unread (decision 8). If its size has
+   changed, no crash explains that: raise Damaged.
+4. Any other segment is read batch by batch with its CRC. At the first bytes that are no batch the log
+   ends, because a batch is acknowledged only when everything before it is durable. The
+   file is truncated there, and segments behind it are deleted.
+5. A gap after a sealed segment means a missing file: raise Damaged.
+
+Why a crash during recovery does no harm: each step only removes what a second pass would remove again.
+Cost: the unsealed segments are read once, usually the last one alone.
+
+Example. Files 0 (sealed, offsets 0-99), 100 (unsealed, 100-149 whole, then half a batch). Result: 0 is
+believed; 100 is truncated behind offset 149; the next append gets offset 150.
 """
 
 from collections.abc import Iterable
@@ -19,10 +36,11 @@ START = ".start"
 
 
 class RecoveredLog(NamedTuple):
-    """The segments in order, whole. checked: those that were not sealed. cut_bytes: what was thrown away, zeros not counted.
+    """The outcome of a recovery.
 
-    leftovers: files without anything that still counts; they stay until what says so is known to be durable.
-    starts: where the log was told to begin, the last word last.
+    segments: in order, whole. unsealed: those of them that were read and checked. leftovers: files whose
+    records are deleted or stand elsewhere. start_offsets: where the log was told to begin, the last one
+    counts. truncated_bytes: how much was cut away, without zeros at the end.
     """
 
     segments: list[Segment]
@@ -33,42 +51,43 @@ class RecoveredLog(NamedTuple):
 
 
 def recover(disk: Disk, directory: str, settings: LogSettings) -> RecoveredLog:
-    """The log in `directory`, ready to be appended to; no segments if there is none.
+    """Recover the log in `directory`, ready for appends; no segments if there is none.
 
-    Damaged: a sealed segment has another size than when it was sealed, or the one after it does not continue it.
+    Raises Damaged if a sealed segment has another size than when it was sealed, or a file is missing.
     """
     names = disk.list_dir(directory)
-    found = RecoveredLog([], [], [], _offsets(names, START), 0)
+    log = RecoveredLog([], [], [], _offsets(names, START), 0)
     for name in names:
-        if name.endswith(CLEANED):  # it has not taken anybody's place
+        if name.endswith(CLEANED):  # it never took the place of another segment
             disk.delete(f"{directory}/{name}")
     base_offsets = _offsets(names, LOG)
-    past = [base for base, following in pairwise(base_offsets) if following <= max(found.start_offsets, default=0)]
+    below_start = [base for base, following in pairwise(base_offsets) if following <= max(log.start_offsets, default=0)]
     for base_offset in base_offsets:
         segment = Segment(disk, directory, base_offset, settings)
-        before = found.segments[-1] if found.segments else None
-        if base_offset in past or (before is not None and base_offset < before.next_offset):
-            found.leftovers.append(segment)
+        before = log.segments[-1] if log.segments else None
+        if base_offset in below_start or (before is not None and base_offset < before.next_offset):
+            log.leftovers.append(segment)
         elif before is not None and before.next_offset != base_offset:
-            if before not in found.unsealed:
+            if before not in log.unsealed:
                 raise Damaged(f"{segment.path}: the log before it ends at offset {before.next_offset}; a file is missing")
-            found = found._replace(truncated_bytes=found.truncated_bytes + _delete_segment(disk, segment))
+            log = log._replace(truncated_bytes=log.truncated_bytes + _delete_segment(disk, segment))
         elif not segment.adopt_seal():
-            found = found._replace(truncated_bytes=found.truncated_bytes + truncate_invalid_tail(disk, segment))
-            found.segments.append(segment)
-            found.unsealed.append(segment)
+            log = log._replace(truncated_bytes=log.truncated_bytes + truncate_invalid_tail(disk, segment))
+            log.segments.append(segment)
+            log.unsealed.append(segment)
         elif disk.size(segment.path) != segment.size_bytes:
             size = disk.size(segment.path)
             raise Damaged(f"{segment.path} has {size} bytes, but had {segment.size_bytes} when it was complete")
         else:
-            found.segments.append(segment)
-    return found
+            log.segments.append(segment)
+    return log
 
 
 def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
-    """The segment holds every whole, right, ascending batch of its file up to the first bytes that are none; the file ends there.
+    """Add the valid batches of the file to `segment`, truncate the file behind them, return the bytes cut.
 
-    The number of bytes that were cut, without the zeros at the end.
+    Valid: whole, right in CRC and counts, and with ascending offsets. Zeros at the end are not counted,
+    for they are preallocated space.
     """
     size = disk.size(segment.path)
     view = disk.view(segment.path, 0, size)
@@ -92,13 +111,13 @@ def truncate_invalid_tail(disk: Disk, segment: Segment) -> int:
 
 
 def _offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """The offsets in the sorted names that end so."""
+    """Return the offsets in the sorted names with this suffix."""
     numbers = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return [int(number) for number in numbers if len(number) == 20 and number.isdecimal()]
 
 
 def _delete_segment(disk: Disk, segment: Segment) -> int:
-    """The file is gone; its bytes without the zeros at the end."""
+    """Delete the segment; return its size without zeros at the end."""
     size = disk.size(segment.path)
     cut = len(bytes(disk.view(segment.path, 0, size)).rstrip(b"\0"))
     disk.delete(segment.seal_path)

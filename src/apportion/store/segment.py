@@ -1,6 +1,6 @@
-"""One file of a log: whole record batches from a base offset on, appended at the end, found by offset or time.
+"""One segment of a log: a file of whole record batches, found by offset or by time.
 
-It looks at the headers of batches alone, and trusts them: `recover` checks what a crash may have left before anything is read.
+Only batch headers are read, and they are trusted: `recover.py` has checked what a crash may have left.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the pla
 
 
 class LogSettings(NamedTuple):
-    """How a log is laid out. All but `growth_bytes` are Kafka's `segment.bytes`, `index.interval.bytes` and `segment.ms`.
+    """The layout of a log: Kafka's `segment.bytes`, `index.interval.bytes` and `segment.ms`, and our own.
 
     growth_bytes: a file that is written grows by steps of this size, so that most syncs need not record a new size.
     segment_ms: by how much the timestamps of a segment's batches may be later than that of its first one.
@@ -32,7 +32,7 @@ class LogSettings(NamedTuple):
 
 
 class BatchPosition(NamedTuple):
-    """One batch: where it stands in its segment, and what its header says."""
+    """A batch in a segment: the bytes from `start` to `end`, and its offsets and time from its header."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ class Segment:
         return index_beside_seal(self._disk.view(self.seal_path, 0, self._disk.size(self.seal_path)))
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
-        """`batch` is the last one. After a DiskError everything is as it was."""
+        """Append a batch. After a DiskError nothing has changed."""
         end = self.size_bytes + len(batch)
         try:
             if end > self._file_bytes:
@@ -104,7 +104,7 @@ class Segment:
         self.add_batch(self.next_offset, len(batch), last_offset, max_timestamp_ms)
 
     def add_batch(self, base_offset: int, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """The batch that stands behind the last one, in the file already, belongs to the segment."""
+        """Count the next batch of the file, already written, as part of the segment."""
         assert isinstance(self._index_or_none, GrowingIndex), "a sealed segment takes no batch"
         self._index_or_none.add(base_offset, self.size_bytes, self.max_timestamp_ms)
         if not self.size_bytes:
@@ -115,17 +115,17 @@ class Segment:
         self.max_timestamp_ms = max(self.max_timestamp_ms, max_timestamp_ms)
 
     def trim(self) -> None:
-        """The file ends where the last batch does."""
+        """Cut the file behind its last batch."""
         self._disk.resize(self.path, self.size_bytes)
         self._file_bytes = self.size_bytes
 
     def finish(self) -> None:
-        """The segment takes no more batches, and its file ends where the last one does."""
+        """Close the segment to further batches and cut its file behind the last one."""
         self.trim()
         self._finished = True
 
     def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
-        """True when a batch of that size, whose largest timestamp this is, belongs into the next segment."""
+        """Return True if a batch of this size and largest timestamp belongs into a new segment."""
         if self._finished or not self.size_bytes:
             return self._finished
         # Kafka measures the age of a segment by the timestamps of its batches, so a replay of old records rolls as the first time.
@@ -133,7 +133,7 @@ class Segment:
         return is_old or self.size_bytes > self._settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
-        """Whole batches from the one with `offset` on, as `Log.read` promises, as far as this segment goes."""
+        """Return whole batches from the one with `offset` on, within this segment; see `Log.read`."""
         first = next(self.batches(offset), None)
         if first is None or first.last_offset >= before_offset:
             return EMPTY
@@ -148,47 +148,47 @@ class Segment:
         return self._disk.view(self.path, first.start, end)
 
     def batches(self, offset: int) -> Iterator[BatchPosition]:
-        """Every batch from the one with `offset` on, or the next one if there is none."""
+        """Yield the batches from the one with `offset` on, or from the next one."""
         return (batch for batch in self._scan(self.index.at_offset(offset)) if batch.last_offset >= offset)
 
     def batches_at_time(self, timestamp_ms: int) -> Iterator[BatchPosition]:
-        """Every batch that may hold a record of that time or later; all earlier ones are older."""
+        """Yield the batches that may hold a record at or after that time."""
         return (batch for batch in self._scan(self.index.at_time(timestamp_ms)) if batch.max_timestamp_ms >= timestamp_ms)
 
     def view(self, batch: BatchPosition) -> memoryview:
-        """The bytes of that batch."""
+        """Return the bytes of the batch."""
         return self._disk.view(self.path, batch.start, batch.end)
 
     def seal_if_durable(self) -> bool:
-        """If the disk has synced the finished file: a note beside it says so, and no start need look inside."""
+        """Seal the segment if its file is synced; return whether it was."""
         if not self._disk.is_synced(self.path):
             return False
         self.seal()
         return True
 
     def seal(self) -> None:
-        """The same of a file that is known to be durable."""
+        """Write the seal: the next start believes it and reads no batch. The file must be durable."""
         seal = Seal(self.size_bytes, self.next_offset, self.max_timestamp_ms, self.is_clean)
         self._disk.write_new(self.seal_path, encode_seal(seal, self.index))
         self._index_or_none = None  # from now on the index is read from the disk
 
     def rename(self, path: str) -> None:
-        """The file is called `path`, and what bore that name is gone, though views of it stay valid."""
+        """Rename the file over `path`; views of the file that had the name stay valid."""
         self._disk.rename(self.path, path)
         self.path = path
 
     def unseal(self) -> None:
-        """No note stands beside the file: the next start reads it, whatever it holds by then."""
+        """Delete the seal: the next start reads the file, whatever it holds by then."""
         self._index_or_none = self.index
         self._disk.delete(self.seal_path)
 
     def delete(self) -> None:
-        """The file is gone, and before it the note beside it."""
+        """Delete the seal first, then the file."""
         self._disk.delete(self.seal_path)
         self._disk.delete(self.path)
 
     def adopt_seal(self) -> bool:
-        """The segment is what its seal says, unread. False, and nothing has changed, if it has none."""
+        """Take the state of the segment from its seal; return False if it has none."""
         size = self._disk.size(self.seal_path)
         seal = decode_seal_or_none(self._disk.view(self.seal_path, 0, size)) if size else None
         if seal is None:
@@ -198,7 +198,7 @@ class Segment:
         return True
 
     def _preallocate(self, end: int) -> None:
-        """The file has room up to `end` and a step more, but not beyond a full segment for the sake of the step."""
+        """Preallocate the file up to `end` and one step more, so that most syncs need no new file size."""
         step = self._settings.growth_bytes
         if step:
             room = min(-(-end // step) * step, max(end, self._settings.segment_bytes))

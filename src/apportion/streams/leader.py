@@ -1,9 +1,15 @@
-"""What the leader of a Streams group does in one rebalance: versions, topics, tasks, who has them, and what each consumer is told.
+"""The rebalance of a Streams group by its leader (Kafka's StreamsPartitionAssignor): from subscriptions to assignments.
 
-A generator: what it must ask the cluster it yields (`questions.py`), and goes on with the answer. It does not raise for what a
-member said or a topic lacks: then everybody is given nothing and the reason. Only versions that cannot be together make a leader of
-before 2.4 fail. A task that somebody else still holds is withheld whole, and the consumer that waits for it rejoins at once
-(KIP-429); the plan itself does not depend on that.
+A generator. It yields what it must ask the cluster (`queries.py`) and goes on with the answers:
+1. decide the metadata versions (`metadata/probing.py`), and stop if a member requested a shutdown;
+2. create internal topics and list the tasks of the topology;
+3. fetch the end offsets of changelogs; without them the `fallback` assignor runs;
+4. run the task assignor, then assign each client's tasks to its consumers (`assignor/threads.py`);
+5. withhold every task that another consumer still owns; the consumer that waits for it rejoins at once
+   (cooperative rebalancing, KIP-429). The plan itself does not depend on that.
+
+Faulty subscriptions and missing topics do not raise: all members get an empty assignment with an error
+code. Only incompatible versions make a leader of a release before 2.4 fail.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -35,9 +41,9 @@ from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 from apportion.topics import TopicPartition
 
 MAX_OFFSET_SUM = 2**63 - 1
-"""The greatest offset sum that can be told."""
+"""The greatest offset sum that an int64 holds."""
 UNREADABLE_SUBSCRIPTION = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
-"""What a member is told that said nothing that can be read."""
+"""The assignment of a member whose subscription cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class LeaderSettings:
 
 
 class ConsumerAssignment(NamedTuple):
-    """What one consumer is given: partitions in order of topic and number, and what it is told of them."""
+    """The assignment of one consumer: partitions in order of topic and number, and the user data for them."""
 
     partitions: tuple[TopicPartition, ...]
     info: AssignmentInfo
@@ -168,7 +174,7 @@ def _end_offset_sums(numbers: TaskIndex, topology: Topology) -> Generator[Cluste
 
 
 class _AssignmentInput(NamedTuple):
-    """All that is known before anybody is given anything."""
+    """Everything that the assignment of consumers is made from."""
 
     processes: Sequence[ClientMetadata]
     said: Mapping[str, ConsumerMetadata]
@@ -179,7 +185,7 @@ class _AssignmentInput(NamedTuple):
 
 
 def _assign_consumers(group: _AssignmentInput, shares: TaskAssignment, ruling: VersionDecision) -> dict[str, ConsumerAssignment]:
-    """What every consumer is told, without probing."""
+    """Return the assignment of every consumer, without a probing rebalance."""
     active_hosts, standby_hosts = _partitions_by_host(group, shares)
     spoken = ruling.versions
     template = AssignmentInfo(spoken.used, spoken.supported, active_hosts=active_hosts, standby_hosts=standby_hosts)
@@ -192,7 +198,7 @@ def _assign_consumers(group: _AssignmentInput, shares: TaskAssignment, ruling: V
 
 
 SEVERAL_OWNERS = ""
-"""In place of a member id: more than one says to hold the task."""
+"""In place of a member id: several members report that they own the task."""
 
 
 class _AssignedConsumer(NamedTuple):
@@ -203,7 +209,7 @@ class _AssignedConsumer(NamedTuple):
     owners: Mapping[int, str]
 
     def waits_for(self, task: int) -> bool:
-        """Whether somebody else still holds the task, so that it cannot be given yet (guard: withheld)."""
+        """Return True if another consumer still owns the task, which is withheld then (guard: withheld)."""
         return self.owners.get(task, self.member) != self.member
 
 
@@ -245,7 +251,7 @@ def _process_tasks(group: _AssignmentInput, number: int, shares: TaskAssignment)
 def _consumer_assignment(
     group: _AssignmentInput, roles: ThreadTasks, holder: _AssignedConsumer, template: AssignmentInfo
 ) -> ConsumerAssignment:
-    """What one consumer gets. Of what it must wait for it keeps the state, as a standby, if it has it."""
+    """Return the assignment of one consumer; withheld tasks of which it has state become standbys."""
     tasks = group.numbers.tasks
     withheld = [task for task in roles.active if holder.waits_for(task)]
     waits = dict.fromkeys(withheld)
@@ -269,7 +275,7 @@ def _may_be_released_soon(group: _AssignmentInput, task: int) -> bool:
 
 
 def _has_standby_state(crew: ClientStates, process: int, task: int) -> bool:
-    """Whether the process has some of the task's state, and not to run it."""
+    """Return True if the client has state of the task as a standby."""
     start, stop = np.searchsorted(crew.process, (process, process + 1))
     row = start + int(np.searchsorted(crew.task[start:stop], task))
     return bool(row < stop and crew.task[row] == task and not crew.previously_active[row])
@@ -279,7 +285,7 @@ Hosts = dict[HostInfo, tuple[TopicPartition, ...]]
 
 
 def _partitions_by_host(group: _AssignmentInput, shares: TaskAssignment) -> tuple[Hosts, Hosts]:
-    """Which source partitions are active, and which standby, at each process that answers queries."""
+    """Return the active and the standby source partitions of each host that serves interactive queries."""
     active: dict[HostInfo, list[TopicPartition]] = {process.host: [] for process in group.processes if process.host}
     standby: dict[HostInfo, list[TopicPartition]] = {host: [] for host in active}
     for task, owner in enumerate(shares.active.tolist()):
@@ -298,7 +304,7 @@ def _in_order(hosts: Mapping[HostInfo, list[TopicPartition]]) -> Hosts:
 def _schedule_probing_rebalance(
     told: dict[str, ConsumerAssignment], processes: Sequence[ClientMetadata], mine: LeaderSettings, wall_ms: int
 ) -> None:
-    """One consumer of the leader's process looks again after a while, unless one of them rejoins at once anyway."""
+    """Schedule a probing rebalance for one consumer of the leader's process, unless one rejoins at once anyway."""
     own = next((process.consumers for process in processes if mine.member_id in process.consumers), ())
     if own and all(told[member].info.next_rebalance_ms is None for member in own):
         first = told[own[0]]

@@ -1,6 +1,6 @@
-"""What a leader must ask the cluster before it can assign. It yields a question and is sent the answer.
+"""The queries that a Streams leader yields before it can assign; the driver sends back the answer.
 
-Where the cluster cannot say, `errors.Unanswerable` is thrown in; the leader goes on as well as it can.
+If the cluster cannot answer, `errors.Unanswerable` is thrown into the generator.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from apportion.topics import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class CreateInternalTopics:
-    """These topics shall exist. The answer, once they do, is a dict of each one's name to its number of partitions.
+    """Create the missing ones of these topics. The answer: name -> number of partitions of each.
 
-    A topic that exists already is left as it is, with whatever number of partitions it has.
+    An existing topic stays as it is, whatever its number of partitions.
     """
 
     topics: tuple[InternalTopic, ...]
@@ -21,14 +21,14 @@ class CreateInternalTopics:
 
 @dataclass(frozen=True, slots=True)
 class ListEndOffsets:
-    """Where do these partitions end? The answer is a dict of TopicPartition to int, with all of them."""
+    """List the end offsets of these partitions. The answer: TopicPartition -> int, complete."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCommittedOffsets:
-    """What has the group committed for these partitions? The answer is a dict of TopicPartition to int, 0 where it has nothing."""
+    """Fetch the group's committed offsets. The answer: TopicPartition -> int, 0 without a commit."""
 
     partitions: tuple[TopicPartition, ...]
 

@@ -1,7 +1,9 @@
-"""The text of a function that is being generated, line by line, and what each line is about.
+"""A builder of generated codec functions: source text line by line, with the field that each line is about.
 
-A generated function has no error messages of its own. When it fails, the number of the failing line says which field it was at:
-naming the field costs nothing until something is wrong.
+`reading.py` and `writing.py` generate one function for each message class and version (decision 7).
+Fields of fixed size are not written at once: `append_fixed` collects them until a run can be packed or
+unpacked by one struct, and `flush` writes the run. A generated function has no error texts; when it
+fails, the number of the failing line says which field it was at, so naming fields costs nothing.
 """
 
 import re
@@ -38,7 +40,7 @@ class Malformed(Exception):
 
 
 class CodecFunctionBuilder:
-    """A function in the making: `add` writes lines, `fixed` delays fields of known size until a run of them can go as one."""
+    """The source of one codec function while it grows."""
 
     def __init__(self, verb: str, cls: Any, version: int, head: str, names: dict[str, Any]) -> None:
         self.title = f"{verb} {cls.__name__} v{version}"
@@ -53,22 +55,22 @@ class CodecFunctionBuilder:
         self._run: list[tuple[str, str, str]] = []  # code, expression, path
 
     def add(self, *lines: str) -> None:
-        """Whatever was delayed, and then these lines, stand at the present depth."""
+        """Write the pending run of fixed fields, then these lines, at the current indentation."""
         self.flush()
         self.append_unflushed(*lines)
 
     def append_unflushed(self, *lines: str) -> None:
-        """These lines stand at the present depth, before whatever is delayed."""
+        """Write these lines before the pending run of fixed fields."""
         for line in lines:
             self._lines.append("    " * self._depth + line)
             self._paths.append(".".join(self._path))
 
     def append_fixed(self, code: str, expression: str) -> None:
-        """A field of that struct code comes next."""
+        """Add a field of this struct code to the pending run."""
         self._run.append((code, expression, ".".join(self._path)))
 
     def flush(self) -> None:
-        """Nothing is delayed any more."""
+        """Write the pending run of fixed fields."""
         if self._run:
             run, self._run = self._run, []
             first, last = run[0][2], run[-1][2]
@@ -77,12 +79,12 @@ class CodecFunctionBuilder:
             self._path = path
 
     def emit_fixed(self, codes: str, expressions: list[str]) -> None:
-        """Write what moves a run of fixed fields; a reader and a writer differ here."""
+        """Write the code that packs or unpacks a run of fixed fields."""
         raise NotImplementedError
 
     @contextmanager
     def block(self, *heads: str) -> Iterator[None]:
-        """What is added inside stands one step deeper, below `heads`."""
+        """Write `heads` and indent what is written inside."""
         self.add(*heads)
         self._depth += 1
         yield
@@ -91,34 +93,34 @@ class CodecFunctionBuilder:
 
     @contextmanager
     def unless_null(self, field: Field) -> Iterator[None]:
-        """What is added inside is for a value; it stands below the `if` for null, where there can be one."""
+        """Indent what is written inside below the `else` of a null check, if the field is nullable."""
         with self.block("else:") if field.is_nullable(self.version) else nullcontext():
             yield
 
     @contextmanager
     def inside_field(self, name: str) -> Iterator[None]:
-        """What is added inside is about the field of that name."""
+        """Attribute the lines written inside to this field."""
         self._path = (*self._path, name)
         yield
         self._path = self._path[:-1]
 
     def bind(self, value: Any) -> str:
-        """A name that means `value` in the generated function."""
+        """Return a name bound to `value` in the generated function."""
         name = self.fresh_name("K")
         self.names[name] = value
         return name
 
     def struct_of(self, codes: str) -> Struct:
-        """The big-endian struct of these codes."""
+        """Return the big-endian struct of these codes."""
         return Struct(">" + codes)
 
     def fresh_name(self, prefix: str) -> str:
-        """A name that nothing else has."""
+        """Return an unused local name."""
         self._fresh += 1
         return f"{prefix}{self._fresh}"
 
     def compile(self) -> tuple[Any, tuple[str, ...]]:
-        """The function, and for each line the field that it is about."""
+        """Compile; return the function and the field of each of its lines."""
         self.flush()
         file = f"<apportion {self.title}>"
         exec(compile("\n".join(self._lines), file, "exec"), self.names)
@@ -128,7 +130,7 @@ class CodecFunctionBuilder:
 
 
 def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, ...]) -> str:
-    """The field that `function` was at when it failed; "" if it was at none."""
+    """Return the field at which `function` failed; "" for none."""
     while traceback is not None:
         if traceback.tb_frame.f_code is function.__code__:
             return paths[traceback.tb_lineno - 1]
@@ -137,13 +139,13 @@ def field_at(traceback: TracebackType | None, function: Any, paths: tuple[str, .
 
 
 def min_struct_bytes(fields: tuple[Field, ...], version: int, flexible: bool) -> int:
-    """The fewest bytes that a struct of these fields takes in that version."""
+    """Return the fewest bytes that a struct of these fields takes in that version."""
     present = [field for field in fields if field.is_in(version) and field.tag is None]
     return sum(min_field_bytes(field, version, flexible) for field in present) + flexible
 
 
 def min_field_bytes(field: Field, version: int, flexible: bool) -> int:
-    """The fewest bytes that one field takes in that version."""
+    """Return the fewest bytes that one field takes in that version."""
     if field.kind in STRUCT_CODES:
         return Struct(">" + STRUCT_CODES[field.kind]).size
     if field.kind == "struct":

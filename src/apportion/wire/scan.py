@@ -1,8 +1,10 @@
-"""What the records of a batch say of themselves, without an object for each: offsets, times, and which of them have no key.
+"""Offsets, timestamps and null keys of a batch's records, as columns, without an object for each record.
 
-The lengths are followed one by one, everything else is read in columns, but for a few records, which are read faster one by one.
-Neither keys, values nor headers are looked into: a record must end where its value ends, or behind it if it says that it has
-headers. It refuses to know what a topic allows. `columns` reads whole records, by compiled kernels that a broker does not load.
+Used by Produce to validate batches of compacted or time-checked topics, and by ListOffsets by time. The
+record lengths are followed one by one and everything else is read in columns by NumPy; a batch of few
+records is read faster one by one. Keys, values and headers are not looked into: a record must end where
+its value ends, or behind it if it has headers. Topic rules are checked elsewhere. `columns` reads whole
+records, by compiled kernels that a broker does not load.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -17,7 +19,7 @@ Int64Column: TypeAlias = NDArray[np.int64]
 
 SHORTEST_RECORD_BYTES = 7
 MAX_SCANNED_ONE_BY_ONE = 80
-"""Of so many records columns take longer than a loop."""
+"""Up to this many records a loop is faster than columns."""
 NULL = -1
 """The length of a key or a value that is not there."""
 DISORDER = "offsets that do not ascend within the batch"
@@ -27,7 +29,7 @@ OVERFLOW = "a record whose timestamp does not fit 64 bits"
 
 
 class RecordColumns(NamedTuple):
-    """The records of one batch in their order: a column for each property. has_key: False for a key that is null."""
+    """The records of one batch in order, a column for each property. has_key: False for a null key."""
 
     offsets: Int64Column
     timestamps_ms: Int64Column
@@ -35,7 +37,7 @@ class RecordColumns(NamedTuple):
 
 
 def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
-    """Return what the records in `plain`, the decompressed body of a batch, say; DecodeError where they cannot be read.
+    """Return the columns of the records in `plain`, the decompressed body of a batch; DecodeError for malformed ones.
 
     The times are those of the producer, whatever the header says of the append.
     """
@@ -100,7 +102,7 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
-    """Where each record begins, with its length. Most lengths have one byte or two: those are read in place."""
+    """Return where each record begins, with its length. Most lengths have one or two bytes and are read inline."""
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
     heads: list[int] = []
@@ -126,7 +128,7 @@ def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
 
 
 def _varints(octets: NDArray[np.uint8], at: Int64Column, bits: int) -> tuple[Int64Column, Int64Column]:
-    """The zigzag numbers that begin at these places, and the places behind them. IndexError beyond the end."""
+    """Return the zigzag varints at these positions, and the positions behind them; IndexError beyond the end."""
     octet = octets[at]
     zigzag = (octet & 127).astype(np.uint64)
     at = at + 1

@@ -1,4 +1,4 @@
-"""What the releases of Kafka Streams speak: metadata versions, `upgrade.from`, and how their members rebalance.
+"""The releases of Kafka Streams: metadata versions, values of `upgrade.from`, rebalance protocols.
 
 Read off the jars of each release by javap (`SubscriptionInfo`, `StreamsConfig`, `AssignorConfiguration`); see docs/streams.md.
 """
@@ -10,7 +10,7 @@ from apportion.streams.metadata.model import LATEST
 
 
 class VersionNegotiation(Enum):
-    """How members of a release come to a version that all understand."""
+    """How the members of a release agree on a metadata version (see `probing.py`)."""
 
     FAILS = "a leader that meets a version from the future fails"
     PROBES = "it answers with nothing and its own version; the group's last step up is the leader's to trigger (KIP-268)"
@@ -58,10 +58,10 @@ NEWEST_VERSION = {
     "3.0": 10,
     "3.1": 10,
 }
-"""The newest metadata version of each release; LATEST where none is named."""
+"""The newest metadata version of each release; LATEST for those not listed."""
 
 VERSION_BY_UPGRADE_FROM = {"0.10.0": 1, **dict.fromkeys(BEFORE_PROBING[1:], 2)}
-"""The metadata version in which a member speaks by each `upgrade.from` that lowers it; by all others it speaks its newest."""
+"""The metadata version that each `upgrade.from` lowers a member to; all other values change no version."""
 
 
 def _release(name: str) -> Release:
@@ -87,7 +87,7 @@ RELEASES["post-2.0"] = Release(
 )
 RELEASES["future"] = Release("future", SIMULATED_VERSION, VersionNegotiation.SHARES, SHARES_VERSIONS, eager=False, cooperative=True)
 LEAVES_GROUP_ON_CLOSE = ("0.10.0", "0.10.1")
-"""Instances of all others are closed without a word to the group (KAFKA-4881), which notices when their session ends."""
+"""Instances of all others send no LeaveGroup when closed (KAFKA-4881); their session times out."""
 BRIDGE_RELEASE = "3.9"
 """The newest release that members of before 2.4 can be upgraded to while they run."""
 
