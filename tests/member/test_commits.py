@@ -107,8 +107,8 @@ def test_the_first_offset_of_all_is_an_offset():
 def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers():
     assert reaction("ConsumerGroupHeartbeat", Code.FENCED_MEMBER_EPOCH) is Reaction.REJOIN
     assert reaction("OffsetCommit", Code.FENCED_MEMBER_EPOCH) is Reaction.RAISE
-    assert reaction("OffsetCommit", Code.STALE_MEMBER_EPOCH) is Reaction.AGAIN
-    assert reaction("Fetch", Code.NOT_LEADER_OR_FOLLOWER) is Reaction.REFRESH
-    assert reaction("Unheard", Code.NOT_COORDINATOR) is Reaction.SEEK
+    assert reaction("OffsetCommit", Code.STALE_MEMBER_EPOCH) is Reaction.RETRY_WITH_NEW_EPOCH
+    assert reaction("Fetch", Code.NOT_LEADER_OR_FOLLOWER) is Reaction.REFRESH_METADATA
+    assert reaction("Unheard", Code.NOT_COORDINATOR) is Reaction.FIND_COORDINATOR
     assert reaction("Fetch", 12_345) is Reaction.RAISE
     assert all(reaction(api, Code.NONE) is Reaction.ACCEPT for api in ("Fetch", "Metadata", "FindCoordinator", "OffsetFetch"))

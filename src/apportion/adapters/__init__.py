@@ -1,1 +1,4 @@
-"""Our assignors in the shapes that other clients' plug-in points want. Each module needs the client whose name it bears."""
+"""Our assignors as plug-ins of other clients.
+
+Each module needs the client that it is named after.
+"""

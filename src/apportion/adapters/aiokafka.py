@@ -29,7 +29,7 @@ __all__ = ["AIOKafkaConsumer", "AiokafkaCooperativeSticky", "AiokafkaSticky"]
 
 
 class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
-    """One of our assignors as aiokafka calls them."""
+    """One of our assignors, with the interface that aiokafka calls."""
 
     home = "AIOKafkaConsumer of apportion.adapters.aiokafka"
     owns_between_rebalances = False  # whether the subscription says what the member had
@@ -40,7 +40,9 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         self._reset_lost_generation = GroupSubscription({}, ())  # what the members of the present join said, whole
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """What the member says when it joins: version 3, which aiokafka's own assignors do not write."""
+        """Return the subscription for JoinGroup, in version 3, which aiokafka's own assignors do
+        not write.
+        """
         if self._bound().generation == NO_GENERATION:
             # it lost its place: others may have what it had
             self._given, self._generation = Given(), NO_GENERATION
@@ -50,8 +52,9 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         return encode_subscription(Subscription(wanted, self._assignor.user_data(wanted), owned, self._generation))
 
     def hears(self, members: Iterable[tuple[Any, ...]]) -> None:
-        """The leader has these rows of a JoinGroup answer; aiokafka itself reads only the beginning of what
-        they say.
+        """Keep the members of a leader's JoinGroup response.
+
+        Aiokafka decodes only the beginning of their metadata.
         """
         rows = (
             JoinGroupResponseMember(member_id=name, group_instance_id=(*instance, None)[0], metadata=said)
@@ -62,13 +65,14 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
             log.warning("a member gets nothing: %s", why)
 
     def assign(self, cluster: ForeignCluster, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """What each member gets, by our assignor."""
+        """Return what each member gets, by our assignor."""
         given = self._assignor.assign(to_cluster(cluster, self._reset_lost_generation.topics), self._reset_lost_generation.members)
         return {member: _to_aiokafka(given.get(member, Given())) for member in members}
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """The member has this, as of its coordinator's generation. What was taken from it is free for the
-        next rebalance.
+        """Remember the assignment and its generation.
+
+        What was revoked is free for the next rebalance.
         """
         before = partitions_of(self._given.partitions)
         parts = (TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment)
@@ -79,16 +83,15 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
 
 
 class AiokafkaSticky(_AiokafkaAssignor):
-    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their
-    user data.
-    """
+    """The `sticky` assignor: balanced, with the fewest moves; eager, by claims in user data."""
 
     kind = builtin.Sticky
 
 
 class AiokafkaCooperativeSticky(_AiokafkaAssignor):
-    """`cooperative-sticky`, to be one group with Java's and librdkafka's; what changes hands does so one
-    rebalance later.
+    """The `cooperative-sticky` assignor, to share a group with Java's and librdkafka's.
+
+    A partition that changes hands does so one rebalance later.
     """
 
     kind = builtin.CooperativeSticky
@@ -96,13 +99,14 @@ class AiokafkaCooperativeSticky(_AiokafkaAssignor):
 
 
 class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
-    """aiokafka's consumer, whose assignors of this module know their coordinator from its first moment on."""
+    """aiokafka's consumer, which passes its coordinator to the assignors of this module."""
 
     _partition_assignment_strategy: tuple[Any, ...]
 
     def __init__(self, *topics: str, **options: Any) -> None:
-        """As aiokafka's; `partition_assignment_strategy` may name the assignors of this module, as classes or
-        objects.
+        """Take aiokafka's options.
+
+        `partition_assignment_strategy` may name our assignors as classes or objects.
         """
         super().__init__(*topics, **options)
         self._partition_assignment_strategy = tuple(map(_as_object, self._partition_assignment_strategy))
@@ -122,12 +126,12 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
 
 def _as_object(assignor: Any) -> Any:
-    """An object for a class of ours; aiokafka's own assignors are classes and stay so."""
+    """Return an object for a class of ours; aiokafka's own assignors stay classes."""
     return assignor() if isinstance(assignor, type) and issubclass(assignor, _AiokafkaAssignor) else assignor
 
 
 def _listening(perform: Callable[[Any], Awaitable[Any]], ours: list[_AiokafkaAssignor]) -> Callable[[Any], Awaitable[Any]]:
-    """`perform`, and our assignors have seen the whole answer before."""
+    """Wrap `perform` so that our assignors see the whole JoinGroup response first."""
 
     async def perform_assignment(response: Any) -> Any:
         for each in ours:

@@ -1,4 +1,6 @@
-"""What both foreign clients have in common: consumers whose coordinator knows the generation, and a view of the cluster."""
+"""What the adapters have in common: a consumer whose coordinator knows the generation, and topic
+metadata.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -10,7 +12,7 @@ NO_GENERATION = -1
 
 
 class SingleConsumerAssignor:
-    """One of our assignors for one foreign consumer, which `bind` names."""
+    """One of our assignors for one foreign consumer, whose coordinator `bind` sets."""
 
     kind: type[Sticky] | type[CooperativeSticky]
     home = ""
@@ -23,31 +25,31 @@ class SingleConsumerAssignor:
 
     @property
     def name(self) -> str:
-        """What members vote for."""
+        """The assignor's protocol name."""
         return self._assignor.name
 
     def bind(self, coordinator: Any) -> None:
-        """The assignor speaks for the consumer that has this coordinator."""
+        """Set the coordinator of the consumer that this assignor belongs to."""
         if self._coordinator is not None and self._coordinator is not coordinator:
             raise ValueError(f"a {type(self).__name__} remembers one consumer's partitions: give each consumer its own.")
         self._coordinator = coordinator
 
     def _bound(self) -> Any:
-        """The coordinator. Raises RuntimeError before `bind`."""
+        """Return the coordinator. Raises RuntimeError before `bind`."""
         if self._coordinator is None:
             raise RuntimeError(f"{type(self).__name__} does not know its consumer: use the {self.home}.")
         return self._coordinator
 
 
 class ForeignCluster(Protocol):
-    """The metadata of a client."""
+    """The part of a client's metadata that the assignors read."""
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The partitions of that topic; None for one that is not known."""
+        """Return the topic's partition numbers; None for an unknown topic."""
         ...
 
 
 def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> Cluster:
-    """Those of these topics that exist. Racks of replicas are not told by these clients."""
+    """Return the topics that exist, without racks, which these clients do not expose."""
     counts = {topic: foreign.partitions_for_topic(topic) for topic in sorted(dict.fromkeys(topics))}
     return {topic: TopicShape(len(partitions)) for topic, partitions in counts.items() if partitions}

@@ -27,17 +27,23 @@ VERSION = 3
 
 
 class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # type: ignore[misc]
-    """One of our assignors as kafka-python calls them."""
+    """One of our assignors, with the interface that kafka-python calls."""
 
     home = "KafkaConsumer of apportion.adapters.kafka_python"
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Whether members keep what they have while they join."""
+        """Return whether members keep their partitions while they rejoin (COOPERATIVE) or not
+        (EAGER).
+        """
         cooperates = Rebalance.COOPERATIVE in self.kind.rebalances
         return [RebalanceProtocol.COOPERATIVE if cooperates else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
-        """What the member says when it joins: version 3, with what it owns and since which generation."""
+        """Return the subscription for JoinGroup: kafka-python's hook before it joins.
+
+        Version 3, with the owned partitions and the generation in which they were assigned
+        (KIP-792).
+        """
         if self._bound()._generation.generation_id == NO_GENERATION:
             self._generation = NO_GENERATION  # it lost its place: others may have what it had
             self._assignor.on_assignment(Given(), NO_GENERATION)
@@ -56,41 +62,41 @@ class _KafkaPythonAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  
         )
 
     def assign(self, cluster: ForeignCluster, members: Iterable[Any]) -> dict[str, ConsumerProtocolAssignment]:
-        """What each member gets, by our assignor."""
+        """Return what each member gets, by our assignor."""
         said = {each.member_id: _to_subscription(each.metadata, getattr(each, "group_instance_id", None)) for each in members}
         topics = (topic for each in said.values() for topic in each.topics)
         given = self._assignor.assign(to_cluster(cluster, topics), said)
         return {member: _to_kafka_python(given.get(member, Given())) for member in said}
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """The member has this in that generation."""
+        """Remember the assignment and its generation."""
         self._generation = generation
         parts = (TopicParts(each.topic, tuple(sorted(each.partitions))) for each in assignment.assigned_partitions)
         self._assignor.on_assignment(Given(tuple(sorted(parts)), assignment.user_data), generation)
 
 
 class KafkaPythonSticky(_KafkaPythonAssignor):
-    """`sticky`: as even as can be, and everybody keeps what it can. Eager: what members had stands in their
-    user data.
-    """
+    """The `sticky` assignor: balanced, with the fewest moves; eager, by claims in user data."""
 
     kind = builtin.Sticky
 
 
 class KafkaPythonCooperativeSticky(_KafkaPythonAssignor):
-    """`cooperative-sticky`: nobody stops for what it keeps; a partition comes to its new owner one rebalance
-    later.
+    """The `cooperative-sticky` assignor: members keep what stays with them during a rebalance.
+
+    A partition that changes hands does so one rebalance later.
     """
 
     kind = builtin.CooperativeSticky
 
 
 class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
-    """kafka-python's consumer, whose assignors of this module know their coordinator."""
+    """kafka-python's consumer, which passes its coordinator to the assignors of this module."""
 
     def __init__(self, *topics: str, **configs: Any) -> None:
-        """As kafka-python's; `partition_assignment_strategy` may name the assignors of this module, as
-        classes or objects.
+        """Take kafka-python's options.
+
+        `partition_assignment_strategy` may name our assignors as classes or objects.
         """
         super().__init__(*topics, **configs)
         for each in self._coordinator._assignors.values():
@@ -99,7 +105,7 @@ class KafkaConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
 
 
 def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
-    """A member's subscription as kafka-python decoded it, whatever its version."""
+    """Return a member's subscription as kafka-python decoded it, in any version."""
     owned = tuple(TopicParts(each.topic, tuple(each.partitions)) for each in getattr(foreign, "owned_partitions", None) or ())
     generation = getattr(foreign, "generation_id", None)
     return Subscription(

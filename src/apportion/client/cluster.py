@@ -1,7 +1,7 @@
-"""The verbs of a cluster: read and write logs, look up offsets, keep a group's offsets, make topics.
+"""A cluster's operations: read and write logs, a group's offsets, topics.
 
-Each verb retries what `member/reactions.py` calls retriable until its patience is over, and then raises what stood in the way:
-`Refused` with Kafka's code, or `Disconnected`. Safe for several threads.
+Each retries what `member/reactions.py` calls retriable until its timeout, then raises the last
+error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,10 +40,12 @@ V = TypeVar("V")
 
 
 class Fetch(NamedTuple):
-    """What one partition answered. batches: visible data; the first may begin below the position that was asked for.
+    """One partition's part of a Fetch response.
 
-    next_offset: the position to ask for next. log_start, stable_end: the bounds of what can be read now.
-    code: OFFSET_OUT_OF_RANGE, or a code that may go away (the position stays); NONE otherwise.
+    batches: visible data; the first may begin below the requested position. next_offset: the
+    position to fetch next.
+    log_start, stable_end: the bounds of what can be read now.
+    code: OFFSET_OUT_OF_RANGE, or a retriable code (the position stays); NONE otherwise.
     """
 
     batches: tuple[memoryview, ...]
@@ -54,15 +56,16 @@ class Fetch(NamedTuple):
 
 
 class Cluster(Routes):
-    """A Kafka cluster, ours or Apache's, as a client sees it. Nothing is connected before the first verb."""
+    """A Kafka cluster, ours or Apache's, as a client sees it. Connects with the first operation."""
 
     # offsets of logs
 
     def list_offsets(
         self, places: Iterable[TopicIdPartition], when: int, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int]:
-        """For each place the offset at `when`: EARLIEST, LATEST (the last stable offset), or of the first record at or after
-        that time in ms (-1 if there is none).
+        """Return the offset of each partition at `when`: EARLIEST, LATEST or a time in ms.
+
+        LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
         """
         patience = RetryTimer(self.timeout_ms if patience_ms is None else patience_ms)
         found: dict[TopicIdPartition, int] = {}
@@ -102,7 +105,7 @@ class Cluster(Routes):
     def _by_leader(
         self, places: Iterable[TopicIdPartition], ask: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None]
     ) -> Exception | None:
-        """`ask` was called once for each leader of these places; the last failure that may go away."""
+        """Call `ask` once for each leader; return the last retriable error."""
         failure: Exception | None = None
         by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
         for place in places:
@@ -125,11 +128,11 @@ class Cluster(Routes):
         return failure
 
     def _react(self, api: str, error_code: int, place: TopicIdPartition) -> Refused:
-        """The error as something to raise later; raised now if asking again is no use."""
+        """Return the error if it is retriable, else raise it; forget a leader that moved."""
         code = Code.of(error_code)
         refused = Refused(code, f"{api} of {place}: {code.sentence}")
         meant = reaction(api, code)
-        if meant is Reaction.REFRESH:
+        if meant is Reaction.REFRESH_METADATA:
             self.forget_leader(place)
         elif meant is not Reaction.RETRY:
             raise refused
@@ -140,9 +143,9 @@ class Cluster(Routes):
     def fetch(
         self, positions: Mapping[TopicIdPartition, int], *, max_wait_ms: int, max_bytes: int = FETCH_BYTES
     ) -> dict[TopicIdPartition, Fetch]:
-        """What can be read at these positions now; waits up to `max_wait_ms` if that is nothing at all.
+        """Fetch what can be read at these positions; wait up to `max_wait_ms` if nothing.
 
-        A place whose leader could not be asked is left out; ask again.
+        A partition whose leader could not be asked is left out.
         """
         got: dict[TopicIdPartition, Fetch] = {}
 
@@ -197,10 +200,12 @@ class Cluster(Routes):
     def fetch_range(
         self, place: TopicIdPartition, start: int, before: int, *, patience_ms: int | None = None, max_bytes: int = FETCH_BYTES
     ) -> Iterator[memoryview]:
-        """Every visible batch with records in [start, before), in order, each whole and once; the ends are the caller's to trim.
+        """Yield every visible batch with records in [start, before), in order, each once.
 
-        Raises Refused(OFFSET_OUT_OF_RANGE) if the range is no longer there, and what stood in the way if nothing comes for
-        `patience_ms`: never ends early in silence.
+        The caller trims the ends.
+
+        Raises Refused(OFFSET_OUT_OF_RANGE) if the range no longer exists, and the last error if
+        nothing comes for `patience_ms`: it never ends early without one.
         """
         position = start
         limit_ms = self.timeout_ms if patience_ms is None else patience_ms
@@ -235,9 +240,9 @@ class Cluster(Routes):
     # writing
 
     def produce(self, place: TopicIdPartition, batch: bytes) -> int:
-        """The batch is stored by every in-sync replica; returns the offset of its first record.
+        """Append a batch with acks=all; return the offset of its first record.
 
-        A batch without a producer id may be stored twice if an answer is lost on the way.
+        A batch without a producer id may be appended twice if a response is lost.
         """
         patience = RetryTimer(self.timeout_ms)
         data = TopicProduceData(
@@ -261,7 +266,10 @@ class Cluster(Routes):
     # groups
 
     def ask_coordinator(self, api: str, request: Any, group_id: str, read: Callable[[Any], tuple[Code, V]], patience_ms: int) -> V:
-        """What `read` makes of the coordinator's answer, once its code is NONE; retried as the table of reactions says."""
+        """Send a request to the group's coordinator, with retries.
+
+        Return what `read` makes of it.
+        """
         patience = RetryTimer(patience_ms)
         while True:
             try:
@@ -271,10 +279,10 @@ class Cluster(Routes):
                 failure: Exception = Refused(code, f"{api} of group {group_id!r}: {code.sentence}")
                 meant = reaction(api, code)
             except Disconnected as error:
-                failure, meant = error, Reaction.SEEK
+                failure, meant = error, Reaction.FIND_COORDINATOR
             except Refused as error:
                 failure, meant = error, reaction("FindCoordinator", error.code)
-            if meant is Reaction.SEEK:
+            if meant is Reaction.FIND_COORDINATOR:
                 self.forget_coordinator(group_id)
             elif meant is not Reaction.RETRY:
                 raise failure
@@ -289,7 +297,7 @@ class Cluster(Routes):
         metadata: str = "",
         patience_ms: int | None = None,
     ) -> None:
-        """The group has stored these offsets, all of them; Refused if any was not."""
+        """Commit all these offsets. Raises Refused if any was not committed."""
         if not offsets:
             return
         request = commit_request(group_id, offsets, who, metadata)
@@ -303,14 +311,14 @@ class Cluster(Routes):
     def committed(
         self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, int | None]:
-        """The group's offset for each place, None where it has none; Refused if any could not be told."""
+        """Return the group's committed offset of each partition. Raises Refused if any fails."""
         stored = self.committed_offsets(group_id, places, who, patience_ms=patience_ms)
         return {place: one.offset for place, one in stored.items()}
 
     def committed_offsets(
         self, group_id: str, places: Iterable[TopicIdPartition], who: Membership = NO_MEMBER, *, patience_ms: int | None = None
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        """The group's offset for each place with what was committed beside it; Refused if any could not be told."""
+        """Return committed offsets with their metadata. Raises Refused if any fails."""
         wanted = tuple(places)
         if not wanted:
             return {}
@@ -327,7 +335,7 @@ class Cluster(Routes):
     def create_topic(
         self, name: str, partitions: int, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
     ) -> Topic:
-        """The topic exists and every partition has a leader; Refused(TOPIC_ALREADY_EXISTS) if it existed before."""
+        """Create a topic and wait for its leaders."""
         configs = tuple(CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items())
         wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
         said = self.call(CreateTopicsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).topics[0]
@@ -336,7 +344,7 @@ class Cluster(Routes):
         return self._await_topic(name, partitions)
 
     def grow_topic(self, name: str, partitions: int) -> Topic:
-        """The topic has `partitions` partitions, each with a leader; Refused if that is not more than before."""
+        """Increase the topic to `partitions` partitions and wait for their leaders."""
         wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
         said = self.call(CreatePartitionsRequest(topics=(wanted,), timeout_ms=self.timeout_ms)).results[0]
         if said.error_code != Code.NONE:
@@ -344,7 +352,7 @@ class Cluster(Routes):
         return self._await_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
-        """The topic is gone, and the broker that was asked shows it no more; another may still for a moment."""
+        """Delete the topic; another broker may show it for a moment longer."""
         state = DeleteTopicState(name=name)
         said = self.call(DeleteTopicsRequest(topics=(state,), topic_names=(name,), timeout_ms=self.timeout_ms)).responses[0]
         if said.error_code != Code.NONE:
@@ -364,7 +372,7 @@ class Cluster(Routes):
             patience.pause(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up"))
 
     def broker_setting(self, name: str, *, node: int | None = None) -> str | None:
-        """What the broker's own setting of that name is; None if it does not tell."""
+        """Return the value of a broker configuration; None if there is none."""
         node = min(self.nodes()) if node is None else node
         resource = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=(name,))
         for result in self.call(DescribeConfigsRequest(resources=(resource,)), node=node).results:
@@ -375,7 +383,7 @@ class Cluster(Routes):
 
 
 def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
-    """Every partition of the topic as a place."""
+    """Return every partition of the topic."""
     return tuple(TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions))
 
 

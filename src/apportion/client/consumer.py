@@ -1,8 +1,7 @@
 """`apportion.Consumer`: read topics as a member of a group, in plain Python.
 
-All its work happens in the caller's thread, inside `poll` (or the next step of an iteration): there ownership changes, there
-callbacks run, there records come from. Only heartbeats go on beside it. A record is delivered when `poll` returns it, or when
-the iteration yields it; `commit` stores what was delivered, and nothing is committed by itself unless `auto_commit` says so.
+All work happens in the caller's thread, inside `poll`: assignments, callbacks, fetches. Only
+heartbeats go on in the background. A record is delivered when `poll` or the iteration returns it.
 """
 
 import logging
@@ -33,7 +32,7 @@ QUIET_COMMIT_MS = 5_000
 
 
 class ConsumerRecord(NamedTuple):
-    """One record as it was read. `timestamp_ms` is the producer's, or the broker's where the topic says so."""
+    """One record. `timestamp_ms` is the producer's, or the broker's for LogAppendTime topics."""
 
     topic: str
     partition: int
@@ -59,7 +58,7 @@ class Consumer:
         topics: Iterable[str] = (),
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Join the group at once if there are topics. ValueError: an option that is unknown or cannot be meant."""
+        """Join the group at once if there are topics. ValueError: a wrong option."""
         chosen = checked(group_id, options)
         self._reset: str = chosen["auto_offset_reset"]
         self._auto_commit_ms: int | None = chosen["auto_commit_interval_ms"] if chosen["auto_commit"] else None
@@ -94,12 +93,12 @@ class Consumer:
         self.close()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Records for ever; each is delivered when it is yielded."""
+        """Yield records for ever; each is delivered when it is yielded."""
         while True:
             yield from self._poll(timeout_ms=1_000, limit=1)
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """The consumer reads these topics from now on, instead of what it read before."""
+        """Subscribe to these topics, replacing the present subscription."""
         names = topic_names(topics)
         if self._closed:
             raise RuntimeError("this consumer is closed")
@@ -111,24 +110,25 @@ class Consumer:
         self._missing_topics.expect(self._missing_topics_to_report(names))
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:
-        """The next records, all delivered; [] if none came in time. Ownership changes and callbacks happen in here.
+        """Return the next records, which are thereby delivered; [] if none came in time.
 
-        With no time at all the brokers are still asked once for what they have. A poll that waits keeps the consumer in its group,
-        however long: `max_poll_interval_ms` counts from its end.
+        Assignments are applied and callbacks run in here. With `timeout_ms` 0 the brokers are asked
+        once. A poll that waits keeps the consumer in its group: `max_poll_interval_ms` counts from
+        its end.
 
-        Raises Refused if the group does not let this consumer be a member, or if an offset is out of range and
-        `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark query: then the consumer has not
-        joined it, or has left it if that came later, and is closed. A broker that cannot be reached is waited for.
+        Raises Refused if the group does not admit this consumer, or an offset is out of range and
+        `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark
+        query: the consumer has not joined it, or has left it, and is closed. An unreachable broker
+        is waited for.
         """
         return self._poll(timeout_ms, self._max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """The group has stored the positions of everything delivered so far, or just `offsets` (the next to read).
+        """Commit the positions of everything delivered so far, or just `offsets`, the next to read.
 
-        Raises Refused if this consumer may no longer commit: another one has taken over, and will deliver those records again;
-        AnotherSink as `poll` does.
-        Raises Disconnected where no coordinator has answered for 30 seconds. Inside `on_lost` the lost partitions have no position
-        any more: without `offsets` nothing is stored of them.
+        Raises Refused if this consumer may no longer commit: its successor delivers those records
+        again; AnotherSink as `poll` does; Disconnected where no coordinator has answered for 30
+        seconds. Inside `on_lost` the lost partitions have no position any more.
         """
         said = (
             self._uncommitted()
@@ -142,18 +142,18 @@ class Consumer:
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """The group's stored offset of each partition; None where it has none."""
+        """Return the group's committed offset of each partition; None where there is none."""
         places = [self._to_topic_id_partition(*partition) for partition in partitions]
         stored = self._cluster.committed(self._session.settings.group_id, places)
         return {place.topic_partition: offset for place, offset in stored.items()}
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be delivered; KeyError if this consumer does not own the partition now."""
+        """Return the offset of the next record to be delivered; KeyError if not owned."""
         return self._positions[self._to_topic_id_partition(*partition)]
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions that this consumer owns, as of its last poll."""
+        """Return the partitions that this consumer owns, as of its last poll."""
         return _named(self._positions)
 
     @property
@@ -162,8 +162,9 @@ class Consumer:
         return self._session
 
     def close(self, timeout_ms: int = 5_000) -> None:
-        """The consumer has let go of everything (`on_revoked` was called; delivered records are committed if `auto_commit`)
-        and left the group. Closing again does nothing.
+        """Revoke all partitions, commit if `auto_commit`, and leave the group.
+
+        Again does nothing.
         """
         if self._closed:
             return
@@ -177,11 +178,9 @@ class Consumer:
             self._cluster.close()
 
     def _session_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """What the membership is made with."""
         return membership(chosen)
 
     def _missing_topics_to_report(self, names: Sequence[str]) -> Sequence[str]:
-        """Those subscribed topics whose absence is worth a log line."""
         return names
 
     # delivery
@@ -219,7 +218,7 @@ class Consumer:
         return delivered
 
     def _unpack(self) -> bool:
-        """The next fetched batch that still matters is ready; False if there is none."""
+        """Decode the next fetched batch; return False if there is none."""
         while self._fetched:
             place, batch = self._fetched.popleft()
             position = self._positions[place]
@@ -232,7 +231,7 @@ class Consumer:
         return False
 
     def _fetch(self, wait_ms: int) -> None:
-        """What the owned partitions hold is on the shelf; waits a little if there is nothing."""
+        """Fetch from the owned partitions' positions; wait a little if there is nothing."""
         if not self._positions:
             self._session.wait_for_news(wait_ms)
             return
@@ -247,7 +246,7 @@ class Consumer:
             self._session.wait_for_news(wait_ms)
 
     def _fetch_positions(self) -> dict[TopicIdPartition, int]:
-        """The positions, each time with another partition first: a broker fills its answer in the order of the question."""
+        """Return the positions in rotation: brokers fill a response in the request's order."""
         self._fetch_rotation += 1
         order = sorted(self._positions)
         first = self._fetch_rotation % len(order)
@@ -276,7 +275,11 @@ class Consumer:
         return view.incarnation != self._incarnation or moved or view.state is MembershipState.FATAL
 
     def _apply_assignment(self) -> None:
-        """Ownership is as the group wants it, and the group knows."""
+        """Apply the member's target: revoke partitions, start the gained ones, then `adopt`.
+
+        The order must not change: `adopt` acknowledges the revocation, so revoked partitions are
+        committed and given up before.
+        """
         if self._session.refusal is not None:
             raise self._session.refusal
         view = self._read_membership()
@@ -316,11 +319,9 @@ class Consumer:
         self._run_callback("on_assigned", coming)
 
     def _check_before_join(self) -> None:
-        """The group belongs to no sink, before the member joins it. On a thread of the session."""
         self._claims.check_before_join(self._session.settings.group_id, self._topics)
 
     def _end_refused(self) -> None:
-        """The consumer has left its group, and nothing is committed."""
         self._lose()
         self.close()
 
@@ -337,7 +338,7 @@ class Consumer:
             self._run_callback("on_lost", lost)
 
     def _drop_partitions(self, gone: Iterable[TopicIdPartition]) -> None:
-        """Nothing of these partitions is kept, nor delivered any more."""
+        """Forget positions, fetched batches and decoded records of these partitions."""
         without = dict.fromkeys(gone)
         self._fetched = deque(entry for entry in self._fetched if entry[0] not in without)
         if self._decoded_partition in without:
@@ -347,7 +348,6 @@ class Consumer:
             self._committed.pop(place, None)
 
     def _starting_offsets(self, places: Sequence[TopicIdPartition], why: str) -> dict[TopicIdPartition, int]:
-        """Where to start by `auto_offset_reset`."""
         when = RESETS[self._reset]
         if not places:
             return {}
@@ -378,7 +378,6 @@ class Consumer:
         self._committed_at = time.monotonic()
 
     def _uncommitted(self) -> dict[TopicIdPartition, int]:
-        """The positions that the group does not have yet."""
         return {place: offset for place, offset in self._positions.items() if self._committed.get(place) != offset}
 
     def _commit_quietly(self, patience_ms: int = QUIET_COMMIT_MS) -> None:

@@ -1,7 +1,9 @@
-"""Which broker to ask: connections, metadata, leaders and coordinators, learnt on demand and forgotten when they prove wrong.
+"""Which broker to ask: connections, metadata, leaders and coordinators, fetched on demand and
+dropped when wrong.
 
-`call` asks once and never twice; whoever calls decides by `member/reactions.py` whether to ask again, with a `RetryTimer`.
-Safe for several threads: each call has a connection to itself, taken from a pool.
+`call` asks once and never retries; its caller decides that by `member/reactions.py`, with a
+`RetryTimer`.
+Thread-safe: each call has a connection to itself, taken from a pool.
 """
 
 import threading
@@ -23,25 +25,25 @@ CONNECT_TIMEOUT_MS = 5_000
 
 
 class Leader(NamedTuple):
-    """The broker that leads a partition, and since which epoch."""
+    """The leader of a partition, and its leader epoch."""
 
     node_id: int
     epoch: int
 
 
 class RetryTimer:
-    """Waits a little longer before each new try, and gives up when its time is over."""
+    """Exponential backoff within a total time."""
 
     def __init__(self, limit_ms: int) -> None:
         self._until = time.monotonic() + limit_ms / 1000
         self._pause_s = 0.05
 
     def left_ms(self) -> int:
-        """The time that is left, at least 1 ms, so that it can be a timeout."""
+        """Return the time that is left, at least 1 ms, so that it can be a timeout."""
         return max(1, int((self._until - time.monotonic()) * 1000))
 
     def pause(self, error: Exception) -> None:
-        """It is worth trying again; raises `error` if the time is over."""
+        """Sleep before the next try; raise `error` instead if the time is over."""
         if time.monotonic() + self._pause_s >= self._until:
             raise error
         time.sleep(self._pause_s)
@@ -49,7 +51,7 @@ class RetryTimer:
 
 
 def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
-    """The brokers of a bootstrap list such as "a:9092,b:9092"; ValueError says what is wrong with it."""
+    """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
     listed = (
         bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap) if isinstance(bootstrap, Iterable) else [bootstrap]
     )
@@ -70,10 +72,13 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
 
 
 class Routes:
-    """The brokers of one cluster and the way to each of them."""
+    """The brokers of one cluster and the connections to them."""
 
     def __init__(self, bootstrap: str | Sequence[str], *, client_id: str = "apportion", timeout_ms: int = 30_000) -> None:
-        """Nothing is connected yet. timeout_ms: how long one request, or a whole verb with its retries, may take by default."""
+        """timeout_ms: the default for one request, and for an operation with its retries.
+
+        Connects to nothing yet.
+        """
         self.timeout_ms = timeout_ms
         self._bootstrap = addresses(bootstrap)
         self._client_id = client_id
@@ -86,7 +91,7 @@ class Routes:
         self._closed = False
 
     def close(self) -> None:
-        """Every idle connection is closed; one in use is closed by its user."""
+        """Close every idle connection; one in use is closed by its user."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, {}
@@ -103,9 +108,11 @@ class Routes:
         timeout_ms: int | None = None,
         version: int | None = None,
     ) -> Any:
-        """The answer of that node, of the coordinator of that group, or of any broker. Asked once.
+        """Send one request to that node, that group's coordinator or any broker.
 
-        Raises Disconnected if there is no answer; what stands in the answer is the caller's to judge.
+        Return the response.
+
+        Raises Disconnected if there is none. Error codes in the response are the caller's to judge.
         """
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         if coordinator is not None:
@@ -146,7 +153,7 @@ class Routes:
         return answer
 
     def _drop_idle(self, address: Address) -> None:
-        """What broke one connection has probably broken the others to the same broker."""
+        """Close the idle connections to that broker: what broke one has probably broken the others."""
         with self._lock:
             idle = self._idle.pop(address, [])
         for connection in idle:
@@ -166,7 +173,10 @@ class Routes:
     # coordinators
 
     def find_coordinator(self, group_id: str, *, timeout_ms: int | None = None) -> int:
-        """The node that coordinates the group: known, or asked for now. Raises Refused or Disconnected."""
+        """Return the group's coordinator node, asking for it if unknown.
+
+        Raises Refused or Disconnected.
+        """
         known = self._coordinators.get(group_id)
         if known is not None:
             return known
@@ -180,16 +190,17 @@ class Routes:
         return int(found.node_id)
 
     def forget_coordinator(self, group_id: str) -> None:
-        """The next call to the group's coordinator finds it anew."""
+        """Forget the group's coordinator, so that the next call asks for it."""
         with self._lock:
             self._coordinators.pop(group_id, None)
 
     # metadata
 
     def topics(self, names: Iterable[str], *, fresh: bool = False) -> Topics:
-        """Those of the named topics that exist; asks the cluster when one is unknown, or always when `fresh`.
+        """Return the named topics that exist; asks the cluster if one is unknown, or if `fresh`.
 
-        Never creates a topic. Raises Refused for an error other than absence, Disconnected if no broker answers.
+        Never creates a topic. Raises Refused for an error other than absence, Disconnected if no
+        broker answers.
         """
         wanted = tuple(sorted(dict.fromkeys(names)))
         if fresh or any(self._topics.named(name) is None for name in wanted):
@@ -197,7 +208,7 @@ class Routes:
         return Topics(topic for name in wanted if (topic := self._topics.named(name)) is not None)
 
     def topics_by_id(self, ids: Iterable[TopicId]) -> Topics:
-        """Those of the topics with these ids that exist; asks the cluster when one is unknown."""
+        """Return the topics with these ids that exist; asks the cluster if one is unknown."""
         wanted = tuple(sorted(dict.fromkeys(ids)))
         unknown = tuple(topic_id for topic_id in wanted if self._topics.with_id(topic_id) is None)
         if unknown:
@@ -205,7 +216,11 @@ class Routes:
         return Topics(topic for topic_id in wanted if (topic := self._topics.with_id(topic_id)) is not None)
 
     def leader(self, place: TopicIdPartition, *, fresh: bool = False) -> Leader:
-        """The leader of the place. Raises Refused: the topic is gone or was made again (UNKNOWN_TOPIC_ID), or has no leader now."""
+        """Return the partition's leader.
+
+        Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
+        LEADER_NOT_AVAILABLE.
+        """
         known = self._leaders.get((place.topic_id, place.partition))
         if known is None or fresh:
             topic = self.topics([place.topic], fresh=True).named(place.topic)
@@ -218,17 +233,17 @@ class Routes:
         return known
 
     def forget_leader(self, place: TopicIdPartition) -> None:
-        """The next look for the leader of `place` asks the cluster."""
+        """Forget the partition's leader, so that the next request asks for it."""
         with self._lock:
             self._leaders.pop((place.topic_id, place.partition), None)
 
     def nodes(self) -> dict[int, Address]:
-        """The brokers of the cluster by node id, asked now."""
+        """Fetch and return the brokers by node id."""
         self._learn(())
         return dict(self._nodes)
 
     def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
-        """Those of the named topics that exist, asked now, with the racks of their replicas."""
+        """Fetch metadata of the named topics that exist, with their replicas' racks."""
         answer = self._learn(tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names))))
         racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
         return tuple(
@@ -238,7 +253,7 @@ class Routes:
         )
 
     def _learn(self, wanted: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
-        """What the cluster says about these topics now, which is known from now on, absence too."""
+        """Fetch and cache metadata of these topics, including their absence."""
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         patience = RetryTimer(min(self.timeout_ms, 10_000))
         while True:
@@ -257,7 +272,7 @@ class Routes:
         return answer
 
     def _absorb(self, answer: MetadataResponse) -> Refused | None:
-        """The answer is known; returns the first error that is not absence."""
+        """Cache the response; return its first error that is not absence."""
         refused = None
         with self._lock:
             if answer.brokers:
@@ -288,7 +303,7 @@ class Routes:
 
 
 def _racks(topic: MetadataResponseTopic, racks: dict[int, str]) -> tuple[tuple[str, ...], ...]:
-    """The racks of each partition's replicas; () where no broker of the cluster has one."""
+    """Return the racks of each partition's replicas; () where no broker has a rack."""
     if not racks:
         return ()
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)

@@ -259,7 +259,7 @@ class Session:
             try:
                 return ask(Membership(view.member_id, view.epoch, self.settings.instance_id), patience.left_ms())
             except Refused as refused:
-                if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN:
+                if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
                     raise
                 if not self._wait_for_new_epoch(view.epoch, min(patience.left_ms(), 1_000)):
                     patience.pause(refused)

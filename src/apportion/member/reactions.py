@@ -14,45 +14,45 @@ class Reaction(Enum):
 
     ACCEPT = "the answer stands"
     RETRY = "ask the same node again, after a pause"
-    SEEK = "find the group's coordinator again, then ask it"
-    REFRESH = "learn the cluster's metadata again, then ask the new leader"
+    FIND_COORDINATOR = "find the group's coordinator again, then ask it"
+    REFRESH_METADATA = "learn the cluster's metadata again, then ask the new leader"
     REJOIN = "the membership is lost: join again at epoch 0 with the same member id"
-    RENEW = "the membership is lost, and the member id with it: join again as somebody new"
-    FOLLOW = "a new generation is being made: join it, and keep what is held"
-    TAKE_ID = "ask again with the member id of the answer"
-    AGAIN = "ask again with the newest member epoch, if one has arrived"
-    WAIT = "time may mend it: ask again, for a bounded time"
+    REJOIN_AS_NEW = "the membership is lost, and the member id with it: join again as somebody new"
+    REJOIN_KEEPING = "a new generation is being made: join it, and keep what is held"
+    RETRY_WITH_MEMBER_ID = "ask again with the member id of the answer"
+    RETRY_WITH_NEW_EPOCH = "ask again with the newest member epoch, if one has arrived"
+    RETRY_FOR_A_TIME = "time may mend it: ask again, for a bounded time"
     RAISE = "tell the caller"
 
 
 COORDINATOR = {
     Code.NONE: Reaction.ACCEPT,
     Code.COORDINATOR_LOAD_IN_PROGRESS: Reaction.RETRY,
-    Code.COORDINATOR_NOT_AVAILABLE: Reaction.SEEK,
-    Code.NOT_COORDINATOR: Reaction.SEEK,
+    Code.COORDINATOR_NOT_AVAILABLE: Reaction.FIND_COORDINATOR,
+    Code.NOT_COORDINATOR: Reaction.FIND_COORDINATOR,
 }
 
 LEADER = {
     Code.NONE: Reaction.ACCEPT,
-    Code.NOT_LEADER_OR_FOLLOWER: Reaction.REFRESH,
-    Code.LEADER_NOT_AVAILABLE: Reaction.REFRESH,
-    Code.FENCED_LEADER_EPOCH: Reaction.REFRESH,
-    Code.UNKNOWN_LEADER_EPOCH: Reaction.REFRESH,
-    Code.REPLICA_NOT_AVAILABLE: Reaction.REFRESH,
-    Code.KAFKA_STORAGE_ERROR: Reaction.REFRESH,
+    Code.NOT_LEADER_OR_FOLLOWER: Reaction.REFRESH_METADATA,
+    Code.LEADER_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
+    Code.FENCED_LEADER_EPOCH: Reaction.REFRESH_METADATA,
+    Code.UNKNOWN_LEADER_EPOCH: Reaction.REFRESH_METADATA,
+    Code.REPLICA_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
+    Code.KAFKA_STORAGE_ERROR: Reaction.REFRESH_METADATA,
     Code.OFFSET_NOT_AVAILABLE: Reaction.RETRY,
-    Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH,
-    Code.UNKNOWN_TOPIC_ID: Reaction.REFRESH,
-    Code.INCONSISTENT_TOPIC_ID: Reaction.REFRESH,
+    Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH_METADATA,
+    Code.UNKNOWN_TOPIC_ID: Reaction.REFRESH_METADATA,
+    Code.INCONSISTENT_TOPIC_ID: Reaction.REFRESH_METADATA,
     Code.REQUEST_TIMED_OUT: Reaction.RETRY,
     Code.NOT_ENOUGH_REPLICAS: Reaction.RETRY,
 }
 
 CLASSIC = {  # of a member that has a generation
     **COORDINATOR,
-    Code.REBALANCE_IN_PROGRESS: Reaction.FOLLOW,
+    Code.REBALANCE_IN_PROGRESS: Reaction.REJOIN_KEEPING,
     Code.ILLEGAL_GENERATION: Reaction.REJOIN,
-    Code.UNKNOWN_MEMBER_ID: Reaction.RENEW,
+    Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN_AS_NEW,
 }
 
 REACTIONS: dict[str, dict[Code, Reaction]] = {
@@ -61,19 +61,19 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         Code.FENCED_MEMBER_EPOCH: Reaction.REJOIN,
         Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN,
         Code.GROUP_ID_NOT_FOUND: Reaction.REJOIN,
-        Code.UNRELEASED_INSTANCE_ID: Reaction.WAIT,
-        Code.UNKNOWN_SERVER_ERROR: Reaction.WAIT,
+        Code.UNRELEASED_INSTANCE_ID: Reaction.RETRY_FOR_A_TIME,
+        Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME,
         Code.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
     },
     "FindCoordinator": {**COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE: Reaction.RETRY},
     "JoinGroup": {
         **COORDINATOR,
-        Code.MEMBER_ID_REQUIRED: Reaction.TAKE_ID,
-        Code.UNKNOWN_MEMBER_ID: Reaction.RENEW,
-        Code.REBALANCE_IN_PROGRESS: Reaction.FOLLOW,
-        Code.UNKNOWN_SERVER_ERROR: Reaction.WAIT,
+        Code.MEMBER_ID_REQUIRED: Reaction.RETRY_WITH_MEMBER_ID,
+        Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN_AS_NEW,
+        Code.REBALANCE_IN_PROGRESS: Reaction.REJOIN_KEEPING,
+        Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME,
     },
-    "SyncGroup": {**CLASSIC, Code.UNKNOWN_SERVER_ERROR: Reaction.WAIT},
+    "SyncGroup": {**CLASSIC, Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME},
     "Heartbeat": CLASSIC,
     "LeaveGroup": COORDINATOR,
     "OffsetCommit": {
@@ -81,15 +81,15 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         Code.REQUEST_TIMED_OUT: Reaction.RETRY,
         Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.RETRY,
         Code.UNKNOWN_TOPIC_ID: Reaction.RETRY,
-        Code.STALE_MEMBER_EPOCH: Reaction.AGAIN,
-        Code.ILLEGAL_GENERATION: Reaction.AGAIN,
+        Code.STALE_MEMBER_EPOCH: Reaction.RETRY_WITH_NEW_EPOCH,
+        Code.ILLEGAL_GENERATION: Reaction.RETRY_WITH_NEW_EPOCH,
         Code.REBALANCE_IN_PROGRESS: Reaction.RETRY,
     },
     "OffsetFetch": {
         **COORDINATOR,
         Code.UNSTABLE_OFFSET_COMMIT: Reaction.RETRY,
-        Code.STALE_MEMBER_EPOCH: Reaction.AGAIN,
-        Code.ILLEGAL_GENERATION: Reaction.AGAIN,
+        Code.STALE_MEMBER_EPOCH: Reaction.RETRY_WITH_NEW_EPOCH,
+        Code.ILLEGAL_GENERATION: Reaction.RETRY_WITH_NEW_EPOCH,
     },
     "Metadata": {Code.NONE: Reaction.ACCEPT, Code.LEADER_NOT_AVAILABLE: Reaction.RETRY},
     "ListOffsets": LEADER,

@@ -109,7 +109,7 @@ class Writer:
         self._clean_at = 0.0
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """The rows of the batch that were not in the table are in it, and the fences of its partitions stand at its end."""
+        """Write the rows of the batch that the table does not have, and set its partitions' fences."""
         execution = execution_of(frame)
         run = str(execution.runId())
         if run not in self._checked:
@@ -125,9 +125,11 @@ class Writer:
         self._clean_daily()
 
     def write(self, frame: DataFrame, sources: list[SourceReading]) -> None:
-        """The rows of `frame`, which were read from `sources`, are in the table, and the fences stand at the end of their spans.
+        """Write the rows of `frame`, read from `sources`, and set the fences to the ends of their
+        spans.
 
-        Tried again with a fresh snapshot for as long as somebody else is quicker. Spans that ask are answered; they have no rows.
+        Tries again with a fresh snapshot as long as other writers are quicker. Questions are
+        answered; they have no rows.
         """
         schema = table_schema(frame)
         for reading in sources:
@@ -153,10 +155,13 @@ class Writer:
     def _attempt(
         self, draft: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema
     ) -> dict[int, dict[TopicIdPartition, int]]:
-        """Admit, write, commit once; return what is to go back, as in `BatchAdmission`. Raises Beaten.
+        """Admit, write and commit once; return the rewinds, as in `BatchAdmission`.
 
-        A commit that fails in any other way may still have landed (the checkpoint behind it failed, an answer was lost), so its
-        files stay: the replay finds the fences moved, or a vacuum finds the files.
+        Raises CommitConflict.
+
+        A commit that fails in any other way may still have been made (the checkpoint behind it
+        failed, a response was lost), so its files stay: the replay finds the fences moved, or a
+        vacuum finds the files.
         """
         attempt = TableAttempt.on(self.table, self.storage_options, schema)
         draft.disown(attempt)
@@ -171,7 +176,9 @@ class Writer:
         return admission.rewinds
 
     def _admitted(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
-        """The rule of `member.spans.admit` for every partition of the batch, against the fences of this snapshot."""
+        """Apply `member.batch.span.admit_range` to every partition, with the fences of this
+        snapshot.
+        """
         _refuse_one_topic_twice(sources)
         windows: dict[TopicPartition, OffsetWindow] = {}
         moved: dict[str, int] = {}
@@ -190,10 +197,12 @@ class Writer:
         return BatchAdmission(windows, moved, backs)
 
     def _admitted_range(self, reading: SourceReading, place: TopicIdPartition, fence: int | None) -> Admitted | Rewind:
-        """Return the rule's answer for one partition, or where the source is to go back to: the batch starts above the fence.
+        """Return what is admitted of one partition, or a rewind where the batch starts above the
+        fence.
 
-        It is asked to only once for each fence, since what then comes is all that there is; and not at all where the log begins
-        no earlier than the batch. A partition of which the table has nothing goes back to where its log begins.
+        A rewind is asked for only once at each fence, since what comes then is all that exists; and
+        not where the log begins no earlier than the batch. A partition without a fence goes back to
+        where its log begins.
         """
         bounds = reading.span.ranges[place]
         is_unclaimed = place in reading.span.unclaimed and not self._adopts(reading)
@@ -210,7 +219,9 @@ class Writer:
             return admit_range(place, bounds, fence, fail_on_data_loss=False)
 
     def _adopts(self, reading: SourceReading) -> bool:
-        """Return whether this writer takes over a batch of other sinks, with the offsets as they are."""
+        """Return whether this writer takes over a batch of other sinks, with the offsets as they
+        are.
+        """
         return self.adopt and self.sink not in (reading.span.sinks or ())
 
     def _announce(self, reading: SourceReading) -> None:
@@ -221,7 +232,9 @@ class Writer:
         handover.write_report(reading.span, self.sink, adopt=self.adopt, has_records=holds)
 
     def _report(self, reading: SourceReading, back: Mapping[TopicIdPartition, int]) -> None:
-        """Tell the source where it is to go back to, and that this sink was given a batch of another sink, or of several sinks."""
+        """Tell the source its rewinds, and that this sink was given a batch of another sink or of
+        several.
+        """
         for place, fence in back.items():
             self._rewinds[reading.group, place, fence] = reading.span.ranges[place]
             log.warning("group %s: %s goes back to offset %d, which is what %s has", reading.group, place, fence, self.sink)
@@ -230,7 +243,7 @@ class Writer:
             handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=back)
 
     def _clean_daily(self) -> None:
-        """`clean` runs beside the query once a day."""
+        """Run `clean` in the background once a day."""
         if monotonic() >= self._clean_at:
             self._clean_at = monotonic() + CLEAN_EVERY_S
             threading.Thread(target=_clean_beside, args=(self.table, self.storage_options), daemon=True).start()
@@ -240,7 +253,10 @@ class Writer:
 
 
 def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
-    """ValueError where two sources read one topic; a source that is united with itself is one source."""
+    """Raise ValueError where two sources read one topic.
+
+    A source united with itself is one source.
+    """
     readers: dict[str, SourceReading] = {}
     for reading in sources:
         for place in reading.span.ranges:
@@ -252,12 +268,12 @@ def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
 
 
 def app_id(group: str, place: TopicIdPartition) -> str:
-    """The name under which the table keeps the fence of one partition for one group."""
+    """Return the app id under which the table keeps one partition's fence for one group."""
     return f"{group}/{topic_id_text(place.topic_id)}/{place.partition}"
 
 
 class UncommittedFiles:
-    """The files of one batch while they wait for their commit."""
+    """The files of one batch until they are committed."""
 
     def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
         self._frame = frame
@@ -265,7 +281,9 @@ class UncommittedFiles:
         self._written: list[WrittenFile] | None = None
 
     def fitted(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
-        """The files with every row of the batch at or above the floors of `windows`, and none below; jobs run as needed."""
+        """Return files with exactly the rows at or above the floors of `windows`, writing them as
+        needed.
+        """
         files = self._files._replace(windows=windows)
         if self._written is None:
             self._written = self._run(self._frame, files.write)
@@ -281,13 +299,13 @@ class UncommittedFiles:
         return keep
 
     def disown(self, attempt: TableAttempt) -> None:
-        """Files that the table holds are its own: a commit that seemed to be beaten was this draft's after all."""
+        """Forget files that the table holds: a commit that seemed to conflict was this batch's own."""
         if self._written:
             held = attempt.paths()
             self._written = [file for file in self._written if file.path not in held]
 
     def discard(self) -> list[WrittenFile]:
-        """The files are gone, and none is left."""
+        """Delete the files."""
         remove_part_files(self._files, [file.path for file in self._written or ()])
         self._written = []
         return self._written
@@ -298,7 +316,10 @@ class UncommittedFiles:
 
 
 def table_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of `frame` as the table holds them: nullable, timestamps in UTC. ValueError without the columns of PLACE."""
+    """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
+
+    Raises ValueError without the columns of SOURCE_COLUMNS.
+    """
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
         raise ValueError(
@@ -332,7 +353,7 @@ def clean(table: str, storage_options: Mapping[str, str] | None = None, retentio
 
 
 def _clean_beside(table: str, storage_options: Mapping[str, str] | None) -> None:
-    """`clean`, where a failure must not disturb a query: the next day comes."""
+    """Run `clean`, logging a failure: the next day comes."""
     try:
         clean(table, storage_options)
     except (DeltaError, OSError) as error:

@@ -1,4 +1,6 @@
-"""Log lines in Spark's layout, for the process in which Spark plans micro-batches: its stderr is that of the driver."""
+"""Log lines in Spark's layout, for the Python process that plans micro-batches: its stderr is the
+driver's.
+"""
 
 import logging
 
@@ -21,9 +23,10 @@ class SparkLine(logging.Formatter):
 
 
 def log_like_spark() -> None:
-    """Give the lines of this process time, level and logger, where the user has not set up logging.
+    """Log with time, level and logger in this process, where the user has not set up logging.
 
-    `logging.lastResort` is what Python uses only where no handler is found, so a user's own handler takes its place at any time.
+    Python uses `logging.lastResort` only where no handler is found, so a user's own handler
+    replaces it at any time.
     """
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(SparkLine())

@@ -1,7 +1,9 @@
-"""Whether a batch is for this sink, and what to say where the group's offsets and the sink do not fit together.
+"""Whether a batch is for this sink, and what to say where the group's offsets and the sink do not
+fit together.
 
-The writers' side of `member.sinks`: what a span says of its query's sinks is compared with the writer's own name before a row is
-written. Where somebody else has committed in the group, the cluster is asked what is left, so that the error can say the way back.
+The writers' side of `member/batch/sinks.py`: the sinks that a span names are compared with the
+writer's own name before a row is written. Where something else has committed in the group, the
+cluster is asked which records still exist, so that the error can name the remedy.
 """
 
 import os
@@ -67,7 +69,10 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
 
 
 def fetch_group_state(place: TopicIdPartition, reading: SourceReading) -> tuple[OffsetAndMetadata, int | None]:
-    """Return what the group has stored of the partition, and where its log begins; nothing where the cluster does not answer."""
+    """Return the group's committed offset and the log start offset.
+
+    Nothing where the cluster does not answer.
+    """
     if not reading.bootstrap:
         return OffsetAndMetadata(None), None
     cluster = Cluster(reading.bootstrap, timeout_ms=ASK_MS)
@@ -82,9 +87,9 @@ def fetch_group_state(place: TopicIdPartition, reading: SourceReading) -> tuple[
 def explain_lost_offsets(
     lost: LostOffsets, reading: SourceReading, sink: str, stored: OffsetAndMetadata, log_start: int | None
 ) -> LostOffsets:
-    """Return `lost` with what may have happened, as far as the cluster tells, and the ways on.
+    """Return `lost` with its likely cause, as far as the cluster tells, and the remedies.
 
-    stored, log_start: what the group has stored of the partition, and where its log begins, as `looked_up` found them.
+    stored, log_start: as `fetch_group_state` returned them.
     """
     named = sinks_of(stored.metadata)
     if named and named != reading.span.sinks:

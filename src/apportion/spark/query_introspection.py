@@ -1,4 +1,9 @@
-"""What the running query says of its own batch: group and span, read in the driver from inside foreachBatch."""
+"""What the running query reads: group and span of each source, read in the driver inside
+foreachBatch.
+
+foreachBatch is given rows and a batch id only, and Spark has no public way from there to the
+offsets of the batch. They are read from the JVM's StreamExecution and its logical plan, by py4j.
+"""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +21,7 @@ BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
 
 
 class SourceReading(NamedTuple):
-    """One apportion source of a query, and what its current batch reads. bootstrap: the brokers that it reads from."""
+    """One apportion source of a query, and what its current batch reads. bootstrap: its brokers."""
 
     group: str
     span: Span
@@ -24,7 +29,10 @@ class SourceReading(NamedTuple):
 
 
 def execution_of(frame: DataFrame) -> Any:
-    """The JVM StreamExecution whose foreachBatch was given `frame`. RuntimeError outside of a streaming query."""
+    """Return the JVM StreamExecution whose foreachBatch was given `frame`.
+
+    Raises RuntimeError outside of a query.
+    """
     spark = frame.sparkSession
     try:
         query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -40,7 +48,10 @@ def execution_of(frame: DataFrame) -> Any:
 
 
 def readings(execution: Any) -> list[SourceReading]:
-    """Every apportion source of the query with the span that its current batch reads. ValueError if there is none."""
+    """Return every apportion source of the query with its current span.
+
+    Raises ValueError if there is none.
+    """
     offsets = execution.availableOffsets()
     leaves = execution.logicalPlan().collectLeaves()
     found = []

@@ -39,7 +39,7 @@ def rehearsals(spark: SparkSession, plays: Sequence[MatrixRun]) -> DataFrame:
 
 
 def _player(plays: tuple[MatrixRun, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What an executor does with the numbers of its plays."""
+    """Return the function by which an executor plays its part of the matrix."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

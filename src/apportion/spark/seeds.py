@@ -93,7 +93,7 @@ def session(master: str) -> SparkSession:
 
 
 def _player(draw: Draw, play: PlayScenario) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What an executor does with its seeds."""
+    """Return the function by which an executor plays its seeds."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,6 +1,9 @@
-"""A batch cut into tasks, and what a task does with its part: read offsets, hand out Arrow. No group is asked anything here.
+"""A span split into Spark tasks, and how a task reads its part as Arrow batches.
 
-Which rows a batch has follows from its span alone; how they are packed into tasks may depend on the machine.
+It asks no group anything.
+
+Which rows a batch has follows from its span alone; how they are packed into tasks may depend on the
+machine.
 """
 
 import os
@@ -42,7 +45,7 @@ class TaskSlices(InputPartition):
 
 
 def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
-    """Tasks that together read exactly the span: as many as there are cores, more where there is much to read."""
+    """Return tasks that together read exactly the span: one per core, more for a large span."""
     slices = [PartitionSlice(place, start, end) for place, (start, end) in span.ranges.items() if end > start]
     total = sum(part.end - part.start for part in slices)
     tasks = min(len(slices), max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK)))
@@ -56,7 +59,10 @@ def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
 
 
 def read(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """The records of the task's slices, in order. RuntimeError where some are gone, unless failOnDataLoss is false."""
+    """Yield the records of the task's slices, in order.
+
+    Raises RuntimeError where records are gone, unless failOnDataLoss is false.
+    """
     cluster = _cluster(options)
     for part in task.slices:
         try:
@@ -84,7 +90,7 @@ def _rows(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Ite
 
 
 def _what_is_left(cluster: Cluster, part: PartitionSlice, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of the slice that still exist; none where the topic is gone."""
+    """Yield the rows of the slice that still exist; none if the topic was deleted."""
     try:
         start = max(part.start, cluster.list_offsets([part.place], EARLIEST)[part.place])
     except Refused:
@@ -97,7 +103,7 @@ _clusters: dict[tuple[int, str, str, int], Cluster] = {}
 
 
 def _cluster(options: SourceOptions) -> Cluster:
-    """The connections of this worker process, made once; a forked worker makes its own."""
+    """Return this worker process's connections, made once; a forked worker makes its own."""
     key = (os.getpid(), options.bootstrap, options.client_id, options.request_timeout_ms)
     if key not in _clusters:
         _clusters[key] = Cluster(options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms)

@@ -1,7 +1,8 @@
 """`spark.readStream.format("apportion")`: a Spark query that is a member of a Kafka consumer group.
 
-Spark makes the reader in several processes; only the one that plans micro-batches ever joins the group, on the first call that
-needs it. Everything that must survive a restart travels in Spark's own offsets (`member.spans`).
+Spark creates the reader in several processes; only the one that plans micro-batches joins the
+group, on the first call that needs it. Everything that must survive a restart is in Spark's own
+offsets (`member/batch/span.py`).
 """
 
 import signal
@@ -31,38 +32,44 @@ NO_WRITER = (
 
 
 class GroupSource(DataSource):
-    """Kafka's records as a stream, in the columns of Spark's own Kafka source; the options are those of `SourceOptions`."""
+    """Kafka records as a stream, with the columns of Spark's own Kafka source.
+
+    For the options see `SourceOptions`.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """What stands in `format(...)`."""
+        """Return the name for `format(...)`."""
         return "apportion"
 
     def schema(self) -> str:
-        """The columns, and the first look at the options: a fault ends `load()`."""
+        """Return the columns. Spark calls this first, so wrong options fail in `load()`."""
         return COLUMNS + (HEADERS if SourceOptions.parse(self.options).include_headers else "")
 
     def streamReader(self, schema: StructType) -> "GroupStreamReader":
-        """The reader that Spark sends around."""
+        """Return the reader that Spark serializes to its processes."""
         return GroupStreamReader(SourceOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """There is none: a batch read has no membership."""
+        """Raise: a batch read has no membership."""
         raise ValueError(
             'format("apportion") is a stream: use spark.readStream; trigger(availableNow=True) reads what is there now and stops'
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """There is none: rows go to a sink of another format."""
+        """Raise: rows go to a sink of another format."""
         raise ValueError(NO_WRITER)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """There is none, as for streams."""
+        """Raise, as for streams."""
         raise ValueError(NO_WRITER)
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches as a member of the group. Its state beside the options is the `BatchMember`, which no copy inherits."""
+    """Plans micro-batches as a member of the group.
+
+    Copies inherit the options, not the `BatchMember`.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -72,43 +79,49 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_options": self._options, "_owner": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        """A constant: real positions travel in the end of the first span."""
+        """Return a constant: real positions are in the first span's end."""
         return EMPTY_SPAN.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """maxOffsetsPerTrigger, or everything."""
+        """Return maxOffsetsPerTrigger, or no limit."""
         return ReadMaxRows(self._options.max_offsets) if self._options.max_offsets else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends where its topics end now."""
+        """Read no further than the topics' present ends."""
         self._member().stop_at_present_ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """`start` is in the sink and committed to the group; the answer says what the next batch reads. `start` if nothing."""
+        """Commit the batch that ended at `start`, and return the span of the next.
+
+        `start` if there is none.
+        """
         previous = parse_span(start)
         following = self._member().next_span(previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the owned partitions end, for the query's progress; None before the first look."""
+        """Return where the owned partitions end, for the query's progress.
+
+        None before the first look.
+        """
         ends = self._member().ends()
         return sorted_span("", {place: (end, end) for place, end in ends.items()}).to_json() if ends else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of the batch, which follow from `end` alone."""
+        """Return the batch's tasks, which follow from `end` alone."""
         self._member().touch()
         return [] if start == end else split_into_tasks(parse_span(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task, in an executor."""
+        """Read the rows of one task, in an executor."""
         assert isinstance(partition, TaskSlices)
         return read(partition, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: Spark says this late or never. `latestOffset` commits."""
+        """Do nothing: Spark calls this late or never. `latestOffset` commits."""
 
     def stop(self) -> None:
-        """The member has left the group; what was in flight stays uncommitted."""
+        """Leave the group; the batch in flight stays uncommitted."""
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Spark's own signal must not cut the goodbye short
         owner, self._owner = self._owner, None
@@ -116,7 +129,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             owner.close()
 
     def _member(self) -> BatchMember:
-        """This process's membership, begun now if it has none."""
+        """Return this process's member, creating it on first use."""
         if self._owner is None:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, _leave_in_order)
@@ -126,5 +139,5 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _leave_in_order(number: int, frame: object) -> NoReturn:
-    """SIGTERM is how Spark ends a query: unwind, so that `stop` is called."""
+    """Unwind the stack on SIGTERM, by which Spark ends a query, so that `stop` is called."""
     sys.exit(0)

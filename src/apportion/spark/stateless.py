@@ -1,7 +1,8 @@
-"""A query whose state cannot move must not share a group: this looks at its plan and says so.
+"""The guard against stateful queries: their state cannot move with the partitions of a group.
 
-Partitions move between the queries of a group, the state of an aggregation does not. Two such queries would each hold a part of
-every aggregate and nobody would notice. The source cannot see the plan; the driver can.
+Partitions move between the queries of a group, the state of an aggregation does not. Two such
+queries would each hold a part of every aggregate, and nobody would notice. The source cannot see
+the query's plan; the driver can.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,10 @@ class StatefulQuery(Exception):
 
 
 def refuse_state(execution: Any, jvm: Any) -> None:
-    """Raises StatefulQuery if the batch that runs now has an operator with state. `execution` is a JVM StreamExecution."""
+    """Raise StatefulQuery if the running batch has a stateful operator.
+
+    `execution` is a JVM StreamExecution.
+    """
     stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_EXECUTION, True, False)
     for node in _walk(execution.lastExecution().executedPlan()):
         if stateful.isInstance(node):
@@ -43,9 +47,10 @@ def refuse_state(execution: Any, jvm: Any) -> None:
 
 
 def guard(query: Any) -> Any:
-    """`query` itself, which is known to keep no state; else it is stopped and StatefulQuery is raised.
+    """Return `query` if it keeps no state; otherwise stop it and raise StatefulQuery.
 
-    For sinks other than `apportion.spark.delta`, called with what `start()` returned. Batches may have run before the stop.
+    For sinks other than `apportion.spark.delta`; call it with what `start()` returned. Batches may
+    have run before.
     """
     execution = query._jsq.streamingQuery()
     execution.awaitInitialization(PLANNED_WITHIN_MS)  # whoever asks for the plan before the query's own thread did gets an error
@@ -58,7 +63,7 @@ def guard(query: Any) -> Any:
 
 
 def _stateful_or_none(node: Any) -> str | None:
-    """What in this logical node needs state; None if nothing does."""
+    """Return what in this logical node needs state; None if nothing does."""
     name = node.nodeName()
     if name == "Join" and all(child.isStreaming() for child in _items(node.children())):
         return "a join of two streams"
@@ -68,7 +73,7 @@ def _stateful_or_none(node: Any) -> str | None:
 
 
 def _walk(plan: Any) -> Iterator[Any]:
-    """Every node of a JVM plan, parents first."""
+    """Yield every node of a JVM plan, parents first."""
     yield plan
     for child in (*_items(plan.children()), *_items(plan.innerChildren())):
         if child.getClass().getName().startswith("org.apache.spark.sql"):

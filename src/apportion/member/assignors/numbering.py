@@ -1,7 +1,9 @@
-"""Names as the numbers that `apportion.assign` reckons with, and owner vectors as names again.
+"""Member and topic names as the numbers that `apportion.assign` works with, and owner vectors as
+names again.
 
-Topics are those that somebody wants and that exist, by name. Members are in Kafka's order for clients: static ones by instance id,
-then dynamic ones by member id. So an assignment depends on names alone.
+Topics are those that exist and somebody subscribes to, by name. Members are in Kafka's order for
+client-side assignors: static ones by instance id, then dynamic ones by member id. So an assignment
+depends on names alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +23,8 @@ OwnershipClaim = tuple[tuple[TopicParts, ...], int]
 class Numbering:
     """The members and topics of one assignment.
 
-    starts: the partitions of topic t are numbered `starts[t]` up to `starts[t + 1]`. subscriptions: who wants which of the topics.
+    starts: topic t has the partitions numbered `starts[t]` up to `starts[t + 1]`. subscriptions:
+    which member wants which topics.
     """
 
     def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
@@ -40,7 +43,9 @@ class Numbering:
         )
 
     def claims(self, past: Callable[[Subscription], OwnershipClaim]) -> OwnershipClaims:
-        """What each member says to have had, by `past`; without topics that nobody wants and partitions that do not exist."""
+        """Return what each member claims to have owned, by `past`, as far as it exists and is
+        subscribed to.
+        """
         parts: list[tuple[int, int, tuple[int, ...]]] = []  # member, topic, numbers
         generations = []
         for member, said in enumerate(self._said):
@@ -57,7 +62,10 @@ class Numbering:
         return OwnershipClaims(member_starts, partitions, np.array(generations, np.int32))
 
     def racks_or_none(self, cluster: Cluster) -> Racks | None:
-        """Where members and replicas are; None where no member says it. All racks without a replica are one, the last."""
+        """Return the racks of members and replicas; None where no member has one.
+
+        Racks without a replica count as one.
+        """
         if not any(said.rack_id for said in self._said):
             return None
         number_of: dict[str, int] = {}
@@ -75,7 +83,7 @@ class Numbering:
         return Racks(np.array(rack_of, np.int32), matches)
 
     def given(self, owner: Vector) -> dict[str, Given]:
-        """The owner vector as what each member gets, topics by name and partitions ascending."""
+        """Return an owner vector as each member's partitions, topics by name and numbers ascending."""
         shares: dict[str, list[TopicParts]] = {member: [] for member in self.members}
         places = np.flatnonzero(owner >= 0)
         places = places[np.argsort(owner[places], kind="stable")]
@@ -94,7 +102,7 @@ class Numbering:
 
 
 def in_kafka_order(members: Mapping[str, Subscription]) -> list[str]:
-    """The member ids in the order in which client assignors prefer them."""
+    """Return the member ids in the order in which client-side assignors prefer them."""
 
     def rank(member: str) -> tuple[bool, bytes, bytes]:
         instance_id = members[member].instance_id
@@ -104,5 +112,5 @@ def in_kafka_order(members: Mapping[str, Subscription]) -> list[str]:
 
 
 def java_string_order(name: str) -> bytes:
-    """A key that sorts names as Java does: by UTF-16 units. It differs from ours only beyond the first 65,536 characters."""
+    """Return a key that sorts names as Java does, by UTF-16 units; differs beyond U+FFFF only."""
     return name.encode("utf-16-be", "surrogatepass")

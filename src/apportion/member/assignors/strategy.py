@@ -1,4 +1,6 @@
-"""Which assignors a classic member votes for, and by which of the two ways its group rebalances."""
+"""Which assignors a classic member offers (partition.assignment.strategy), and the rebalance
+protocol they imply.
+"""
 
 from collections.abc import Iterable
 
@@ -12,7 +14,7 @@ METHODS = ("user_data", "assign", "on_assignment")
 
 
 def strategy(wanted: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
-    """The assignors in the order of preference, each an object of its own. ValueError says what cannot be voted for."""
+    """Return the assignors in order of preference, each an object of its own. Raises ValueError."""
     listed = tuple(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else (wanted,)
     assignors = tuple(_assignor(each) for each in listed)
     rebalance_of(assignors)
@@ -20,7 +22,10 @@ def strategy(wanted: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tup
 
 
 def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
-    """The highest rebalance protocol that all of them can. ValueError if there is none, or no assignor, or a name twice."""
+    """Return the highest rebalance protocol that all of them support.
+
+    Raises ValueError if there is none, no assignor, or a name twice.
+    """
     if not assignors:
         raise ValueError(f"a classic member needs an assignor: name one or more of {', '.join(CLIENT_ASSIGNORS)}")
     names = [assignor.name for assignor in assignors]
@@ -51,7 +56,7 @@ def _assignor(wanted: str | Assignor) -> Assignor:
 
 
 def _check_interface(assignor: object) -> None:
-    """It has what a member relies on from its first vote: a name, ways to rebalance, and every method. ValueError if not."""
+    """Raise ValueError unless the assignor has a name, rebalance protocols and every method."""
     kind, name, ways = type(assignor).__name__, getattr(assignor, "name", ""), getattr(assignor, "rebalances", None)
     if name is None or name == "":
         raise ValueError(f"the assignor {kind} has no name: give it one, `name`, for which all its members vote")

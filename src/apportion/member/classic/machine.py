@@ -1,10 +1,10 @@
-"""The member of a classic group, as a Machine: JoinGroup to LeaveGroup, eager or cooperative, leader or not.
+"""A member of a classic group: JoinGroup to LeaveGroup, eager or cooperative, leader or follower.
 
-It has the events, the actions and the `View` of the KIP-848 member, with the generation for an epoch, so whoever drives the one
-drives the other. Before it joins again it takes back what may not be kept meanwhile: all of it if the group rebalances eagerly,
-else what is not subscribed any more. JoinGroup says as owned what the owner uses or may use at any moment; what the owner lets go
-of is free for others with the next JoinGroup, which is not sent before. The machine refuses to know how to share out
-(`leader.py`), positions, offsets and sockets. A generation that is reset is a moment, not a state: what was held is `Lost`.
+It has the events, actions and `View` of the KIP-848 member, with the generation as the epoch.
+Before it rejoins it revokes what may not be kept meanwhile: everything under the eager protocol,
+unsubscribed topics under the cooperative one (KIP-429). A partition that the owner has let go of is
+free for others with the next JoinGroup, which claims the rest. The states are in `states.py`,
+assigning in `leader.py`. The machine knows no positions, offsets or sockets.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 
 class ClassicMember:
-    """One member of one classic group; see the module. ValueError if its assignors do not go together."""
+    """One member of one classic group. Raises ValueError if its assignors do not go together."""
 
     def __init__(self, settings: ClassicSettings) -> None:
         self.settings = settings
@@ -73,11 +73,11 @@ class ClassicMember:
         self._sent_ms = self._confirmed_ms = 0  # when the last request went out, and the last one that was accepted
 
     def view(self) -> View:
-        """What can be seen of the member now; its epoch is the generation, -1 without one."""
+        """Return a snapshot of the member; its epoch is the generation, -1 without one."""
         return self._generation.view(self._member_id, self.state, self._last_accepted_ms, self._error)
 
     def wake_at(self) -> int | None:
-        """When the member next wants a Tick; None while it waits for others."""
+        """Return when the member next needs a Tick; None while it waits for others."""
         times = [] if self._poll_deadline_ms is None else [self._poll_deadline_ms]
         if self._in_flight is None and self.state not in SILENT:
             times.append(self._due_at())
@@ -88,7 +88,7 @@ class ClassicMember:
         return min(times, default=None)
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """The actions that `event` causes, in order."""
+        """Return the actions that `event` causes, in order."""
         actions: list[Action] = []
         flight, look = self._in_flight, self._refresh.in_flight
         match event:
@@ -139,7 +139,6 @@ class ClassicMember:
             self._generation.rejoin_if_outdated()
 
     def _adopt(self, incarnation: int, adopted: Assignment) -> None:
-        """The word of an earlier incarnation changes nothing, nor of a member that is no longer in the group."""
         if incarnation == self._generation.incarnation and self.state in (MembershipState.JOINING, *IN_A_GENERATION):
             changed = self._generation.ownership.adopt(adopted)
             if changed and self.state in IN_A_GENERATION:
@@ -167,7 +166,7 @@ class ClassicMember:
         self._start_leaving(actions)
 
     def _start_leaving(self, actions: list[Action], for_good: bool = False) -> None:
-        """Goodbye is said if the coordinator knows the member, and a static one does not keep its place."""
+        """Send LeaveGroup if the coordinator knows the member; a static one keeps its place."""
         nothing_to_say = not self._member_id or (self.settings.instance_id is not None and not for_good)
         if nothing_to_say or not self._coordinator_known:
             self._finish_leaving(actions, heard=nothing_to_say)
@@ -187,18 +186,18 @@ class ClassicMember:
         meant = reaction(api, code)
         if meant is Reaction.ACCEPT:
             self._accepted(response, actions, now)
-        elif meant is Reaction.FOLLOW:
+        elif meant is Reaction.REJOIN_KEEPING:
             self._rejoin_next_generation(request, code, actions, now)
-        elif meant is Reaction.TAKE_ID and isinstance(response, JoinGroupResponse):
+        elif meant is Reaction.RETRY_WITH_MEMBER_ID and isinstance(response, JoinGroupResponse):
             if self._member_id:  # which it sent: no broker should ask for another
                 self._retry(request, now)
             self._member_id = response.member_id
-        elif meant in (Reaction.REJOIN, Reaction.RENEW):
+        elif meant in (Reaction.REJOIN, Reaction.REJOIN_AS_NEW):
             self._lose_membership(code, meant is Reaction.REJOIN, actions, now)
-        elif meant is Reaction.SEEK:
+        elif meant is Reaction.FIND_COORDINATOR:
             self._coordinator_known = False
             self._retry(request, now, free=1)
-        elif meant is Reaction.RETRY or (meant is Reaction.WAIT and self._backoff.may_keep_waiting(now)):
+        elif meant is Reaction.RETRY or (meant is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)):
             actions.append(Note("warning", f"{api} of {self._label()}: {code.name}: {code.sentence}"))
             self._retry(request, now)
         else:
@@ -219,11 +218,9 @@ class ClassicMember:
             self._synced(response, actions, now)
 
     def _record_contact(self, now: Instant) -> None:
-        """The coordinator takes the member for one, and did when it had the request."""
         self._last_accepted_ms, self._confirmed_ms = now.mono_ms, self._sent_ms
 
     def _rejoin_next_generation(self, request: MemberRequest, code: Code, actions: list[Action], now: Instant) -> None:
-        """The member joins the next generation with all that it holds."""
         self._record_contact(now)
         if isinstance(request, HeartbeatRequest):
             self._backoff.record_success()
@@ -232,7 +229,10 @@ class ClassicMember:
             self._retry(request, now, free=1)
 
     def _retry(self, request: MemberRequest, now: Instant, free: int = 0) -> None:
-        """The request is made again after a pause; SyncGroup is not, as the member may have been given up meanwhile: it rejoins."""
+        """Send the request again after a backoff.
+
+        SyncGroup is not sent again, as the member may have been removed meanwhile: it rejoins.
+        """
         self._backoff.record_failure(now, free)
         self._heartbeat_at_ms = now.mono_ms
         if isinstance(request, SyncGroupRequest) and self.state is MembershipState.SYNCING:
@@ -289,14 +289,14 @@ class ClassicMember:
         self._apply(lambda: self._generation.apply_metadata(names, seen), actions, now)
 
     def _apply(self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant) -> None:
-        """The change is made, and it is known when to look again and when to join again."""
+        """Apply a change to the generation, and set when to look at topics and when to rejoin."""
         self._change_generation(change, actions)
         self._refresh.schedule(now, self._generation.metadata_delay_ms)
         if (follow_up := self._generation.follow_up) is not None:
             self._follow_up_at_ms = now.mono_ms + max(0, follow_up.at_ms - now.wall_ms)
 
     def _change_generation(self, change: Callable[[], Sequence[Action]], actions: list[Action]) -> None:
-        """The change is made and the state follows it; if the member cannot go on with it, it has failed."""
+        """Apply a change; fail if it raises Refused, else follow the state that results."""
         try:
             actions += change()
         except Refused as refused:
@@ -305,7 +305,7 @@ class ClassicMember:
             self._enter(self._generation.state)
 
     def _rejoin_if_possible(self, actions: list[Action]) -> None:
-        """If a new generation is wanted, the member joins once its owner is free of what cannot be kept on the way."""
+        """Rejoin if needed, once the owner uses nothing that it may not keep meanwhile."""
         if self._generation.rejoin_reason is not None and self.state in (MembershipState.RECONCILING, MembershipState.STABLE):
             self._change_generation(self._generation.revoke_before_rejoin, actions)
             if self.state in IN_A_GENERATION and self._generation.may_rejoin:
@@ -325,7 +325,7 @@ class ClassicMember:
         self._backoff.reset_delay(now)
 
     def _reset_generation(self, number: int) -> None:
-        """Nothing is left of what the member was; 0 for a number: it is none for now, and the incarnation is not counted."""
+        """Begin an incarnation with an empty state; number 0: the member is in no group now."""
         old = self._generation
         self._generation = GenerationState(
             self.settings, self._metadata, old.incarnation + number, old.topics, farewell=old.farewell

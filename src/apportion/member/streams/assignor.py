@@ -1,8 +1,9 @@
-"""The assignor named "stream": what a member of a Kafka Streams group tells, leads and hears, through the classic protocol.
+"""The assignor named "stream": a Kafka Streams member's part in the classic protocol.
 
-It turns the group's bytes into the words of `streams/` and back, and remembers what must be said again: the metadata version that
-the group speaks, what the process has of each task, and what was given last. `streams/metadata/probing.py` says which version that
-is, `streams/leader.py` who gets what.
+It translates the group's bytes to the values of `streams/` and back, and remembers what must be
+sent again: the metadata version that the group uses, the process's state of each task, and the last
+assignment.
+`streams/metadata/probing.py` decides the version (KIP-268), `streams/leader.py` the assignment.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -36,10 +37,12 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class StreamsSettings:
-    """Who the process is, and how it takes part. By Kafka Streams' names and defaults where it has them.
+    """Identity and settings of a process, by Kafka Streams' names and defaults where it has them.
 
-    process_id: 16 bytes, the same for all consumers of a process. endpoint: application.server. upgrade_from: upgrade.from.
-    release: what it speaks as; the newest unless it plays another. assignor: "highavailability" or "sticky".
+    process_id: 16 bytes, the same for all consumers of a process. endpoint: application.server.
+    upgrade_from: upgrade.from.
+    release: the Kafka Streams release to behave like; the newest by default. assignor:
+    "highavailability" or "sticky".
     """
 
     topology: Topology
@@ -63,10 +66,12 @@ class StreamsSettings:
 
 @dataclass(frozen=True, slots=True)
 class TaskShare:
-    """The tasks of one consumer: active ones with the partitions that they read, standby ones with what the active one reads.
+    """The tasks assigned to one consumer: active tasks with the partitions they read, standby tasks
+    likewise.
 
-    generation: of the group, in which they were given; -1: in none. used: the metadata version of that assignment. active_hosts,
-    standby_hosts: where queries for which source partitions are answered.
+    generation: in which they were assigned; -1: none. used: the metadata version of that
+    assignment.
+    active_hosts, standby_hosts: which host answers interactive queries for which source partitions.
     """
 
     generation: int = -1
@@ -78,15 +83,16 @@ class TaskShare:
 
 
 class StreamsAssignor:
-    """One consumer's assignor; see the module.
+    """The assignor of one Kafka Streams consumer.
 
-    wall_ms: the time of the step under way. offset_sums: what its process has, as told in the incarnation `told_in` of the member.
+    wall_ms: the time of the present step. offset_sums: the process's state, as reported in the
+    incarnation `sums_incarnation`.
     """
 
     name = NAME
 
     def __init__(self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0) -> None:
-        """incarnation: says in which of its lives the member is."""
+        """incarnation: returns the member's present incarnation."""
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
@@ -106,15 +112,17 @@ class StreamsAssignor:
         self._leads_unfinished = False  # its plan for the present generation is in a lower version than all understand
 
     def forget_shutdown(self) -> None:
-        """The membership is over: what was asked of the group is forgotten."""
+        """Forget a shutdown request (KIP-671), since the membership is over."""
         self.error = AssignorError.NONE
 
     # what a member says
 
     def user_data(self, topics: tuple[str, ...]) -> bytes:
-        """What the process has, in the version that the group speaks as far as is known.
+        """Return the encoded SubscriptionInfo, in the version that the group uses as far as is
+        known.
 
-        From version 8 on no two in a row are the same: who joined again with the same words would be given what it has.
+        From version 8 on, no two in a row are equal (`uniqueField`): the coordinator would answer
+        an unchanged JoinGroup with the present assignment.
         """
         settings = self.settings
         self._unique = (self._unique + 129) % 256 - 128
@@ -134,9 +142,9 @@ class StreamsAssignor:
         )
 
     def _sums(self) -> Mapping[TaskId, int]:
-        """What the process has of tasks; of what ran in an earlier incarnation of the member it has nothing that is known.
+        """Return the offset sums to report; tasks that ran in an earlier incarnation no longer run.
 
-        Cooperative members of 2.4 and 2.5 say what they run by what they own alone.
+        Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
         """
         may_say = self.settings.release.newest_version >= OFFSET_SUMS_SINCE or Rebalance.COOPERATIVE not in self.rebalances
         if may_say and self.sums_incarnation == self._incarnation():
@@ -146,7 +154,10 @@ class StreamsAssignor:
     # what a leader does
 
     def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> Generator[Any, Any, dict[str, Given]]:
-        """What everybody gets. A member whose word cannot be read, or that reads other topics, gets nothing; a note says so."""
+        """Assign all tasks, as the leader.
+
+        A member that cannot be decoded or has another topology's topics gets nothing.
+        """
         settings = self.settings
         wanted = settings.topology.source_topics
         said = {member: self._decode_member(member, subscription, wanted) for member, subscription in sorted(members.items())}
@@ -165,7 +176,10 @@ class StreamsAssignor:
         return {member: _given(share) for member, share in plan.assignments.items()}
 
     def _decode_member(self, member: str, subscription: Subscription, wanted: tuple[str, ...]) -> ConsumerMetadata:
-        """What one consumer says. wanted: what it has to read. Releases without cooperation do not read what it owns."""
+        """Decode one consumer's metadata. wanted: the topics it has to read.
+
+        Eager releases ignore owned partitions.
+        """
         release = self.settings.release
         parts = subscription.owned if release.cooperative else ()
         owned = tuple(TopicPartition(topic, number) for topic, numbers in parts for number in numbers)
@@ -182,9 +196,10 @@ class StreamsAssignor:
     # what a member hears
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | Farewell | None:
-        """These are its tasks; or the group has to agree on another version first, or something is on its way to it.
+        """Take over the assigned tasks; return a FollowUp if another rebalance is needed.
 
-        A farewell if the leader says that there is no assignment; Refused if it says what cannot be.
+        Returns a Farewell if the leader assigned an error code. Raises Refused for an assignment
+        that cannot be.
         """
         if not given.user_data:
             told = "the group hands out partitions and no tasks: it is none of Kafka Streams, but of ordinary consumers"
@@ -217,7 +232,9 @@ class StreamsAssignor:
         return FollowUp(info.next_rebalance_ms, why)
 
     def _must_announce_endpoint(self, info: AssignmentInfo) -> bool:
-        """Whether the group does not know where this process answers queries, and was not told so by this rebalance."""
+        """Return whether the group does not know this process's endpoint, and was not told in this
+        rebalance.
+        """
         host = host_or_none(self.settings.endpoint)
         unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
         asks, self._has_rejoined_for_endpoint = unknown and not self._has_rejoined_for_endpoint, unknown
@@ -229,7 +246,10 @@ def _given(share: ConsumerAssignment) -> Given:
 
 
 def _active(parts: tuple[TopicParts, ...], info: AssignmentInfo) -> dict[TaskId, tuple[TopicPartition, ...]]:
-    """Which partitions each active task reads. Refused if there are not as many tasks as partitions."""
+    """Return the partitions that each active task reads.
+
+    Raises Refused unless each partition has a task.
+    """
     places = [TopicPartition(topic, number) for topic, numbers in parts for number in numbers]
     if len(places) != len(info.active):
         why = f"{len(places)} partitions were given and {len(info.active)} tasks named: each partition has its task"

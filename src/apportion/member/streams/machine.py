@@ -1,8 +1,10 @@
-"""The member of a Kafka Streams group, as a Machine: a classic member whose assignor is "stream", and whose share are tasks.
+"""A member of a Kafka Streams group: a classic member with the assignor "stream", which is assigned
+tasks.
 
-It has the classic member's events, actions and `View`, so whoever drives that one drives this one; in addition it is told what its
-process has of each task (`TaskOffsetSums`) and says which tasks it was given (`tasks`). The owner still adopts partitions:
-a task is the owner's from the moment at which it has adopted all of its partitions, until it has let go of one of them.
+It has the classic member's events, actions and `View`; in addition it takes the process's state of
+each task (`TaskOffsetSums`) and has the assigned tasks (`tasks`).
+The owner still adopts partitions: a task is its own from the moment at which it has adopted all of
+the task's partitions until it lets go of one of them.
 """
 
 from dataclasses import replace
@@ -19,33 +21,36 @@ SHUTDOWN_SINCE = 9
 
 
 class StreamsMember:
-    """One consumer of one process in one Streams group; see the module. ValueError if its settings do not go together."""
+    """One consumer of one process in one Streams group.
+
+    Raises ValueError if its settings do not go together.
+    """
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
-        """classic: all but its assignors, which are this member's own."""
+        """classic: all settings but the assignors, which are this member's own."""
         self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
         self._member = ClassicMember(replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True))
         self.settings = self._member.settings
 
     def view(self) -> View:
-        """What can be seen of the member now; its epoch is the generation, -1 without one."""
+        """Return a snapshot of the member; its epoch is the generation, -1 without one."""
         return self._member.view()
 
     def tasks(self) -> TaskShare:
-        """The tasks that it was given last; none when it has lost its place."""
+        """Return the last assigned tasks; none after a lost membership."""
         return self._assignor.tasks
 
     @property
     def used_version(self) -> int:
-        """The metadata version that it speaks when it joins next."""
+        """The metadata version of the next subscription."""
         return self._assignor.used
 
     def wake_at(self) -> int | None:
-        """When the member next wants a Tick; None while it waits for others."""
+        """Return when the member next needs a Tick; None while it waits for others."""
         return self._member.wake_at()
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """The actions that `event` causes, in order."""
+        """Return the actions that `event` causes, in order."""
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):

@@ -244,7 +244,7 @@ class Application(Client):
         is_taken_back = (
             code is Code.FENCED_INSTANCE_ID and self.uses_classic_protocol and self.observer.shard_rebuilds > self._rebuilds_at_join
         )
-        if not is_taken_back and reaction(api, code) is not Reaction.WAIT:
+        if not is_taken_back and reaction(api, code) is not Reaction.RETRY_FOR_A_TIME:
             raise LawBroken("no-defect", f"{self.name} cannot be a member: {code.name}: {why}")
         self.simulation.write_trace(self.name, f"gives up: {code.name}")
         self._end_process()

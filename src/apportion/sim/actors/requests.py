@@ -68,7 +68,7 @@ def send_until_accepted(
             if code is Code.NONE:
                 return value
             failure = Refused(code, api)
-            if reaction(api, code) not in (Reaction.RETRY, Reaction.SEEK, Reaction.REFRESH):
+            if reaction(api, code) not in (Reaction.RETRY, Reaction.FIND_COORDINATOR, Reaction.REFRESH_METADATA):
                 raise failure
         if process.mono_ms() >= until_ms:
             raise failure
@@ -90,7 +90,7 @@ def as_member(application: PartitionOwner, incarnation: int, ask: Callable[[Memb
         try:
             return (yield from ask(Membership(view.member_id, view.epoch, application.instance_id), until_ms))
         except Refused as refused:
-            if reaction("OffsetCommit", refused.code) is not Reaction.AGAIN or application.mono_ms() >= until_ms:
+            if reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH or application.mono_ms() >= until_ms:
                 raise
         yield AwaitMember(EPOCH_WAIT_MS, lambda member, epoch=view.epoch: member.view().epoch != epoch)  # type: ignore[misc]
 

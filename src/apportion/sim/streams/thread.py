@@ -175,7 +175,7 @@ class StreamThread(Application):
 
     def _give_up(self, code: Code, why: str) -> None:
         """A member that cannot go on takes its process with it, as in Kafka Streams. Where time mends it, it is started again."""
-        if reaction("JoinGroup", code) is Reaction.WAIT:
+        if reaction("JoinGroup", code) is Reaction.RETRY_FOR_A_TIME:
             super()._give_up(code, why)
             return
         self.instance.died_of = why
