@@ -117,7 +117,9 @@ def without_debts(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) 
     return heirs
 
 
-def beat_of_who_owns_nothing(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
+def beat_of_who_owns_nothing(
+    turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
+) -> Beat:
     return replace(to_beat(turn, request, subscription), owned=())
 
 
