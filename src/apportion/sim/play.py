@@ -1,4 +1,4 @@
-"""One history, from the opening of a world to its last law: faults, then calm, then convergence within a bound, then silence."""
+"""Plays one history: faults, then calm, then convergence within a bound, then silence of the logs."""
 
 import gc
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
 from apportion.topics import TopicIdPartition
 
-SLICE_US = 500_000  # how often it is asked whether the world has settled
+SLICE_US = 500_000  # how often convergence is checked
 
 
 def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
-    """What becomes of that world. The first law that breaks ends it; a machine that raises has broken the law no-defect.
+    """Play the scenario. The first law that breaks ends it; a machine that raises breaks the law no-defect.
 
     chronicle: gets a line for each thing that happens.
     """
@@ -57,7 +57,7 @@ def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
 
 
 def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
-    """The first law that broke."""
+    """Return the first law that broke."""
     try:
         _play(cluster)
     except LawBroken as law:
@@ -80,7 +80,7 @@ def _play(cluster: SimulatedCluster) -> None:
 
 
 def convergence_bound_ms(scenario: Scenario) -> int:
-    """How long a calm world may take to settle.
+    """Return how long the cluster may take to converge after the last fault.
 
     Members that were lost are found out after a session, and their instances free for others after it; a revocation may wait for
     the longest batch, which began while all was slow, or for the rebalance timeout; lost requests time out; then a few heartbeats.
@@ -93,7 +93,7 @@ def convergence_bound_ms(scenario: Scenario) -> int:
 
 
 def _converge(cluster: SimulatedCluster) -> None:
-    """Everything is as it shall be, and the last commits are made."""
+    """Run until everything has converged and the last offsets are committed."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
     nudge_us = simulation.now_us + convergence_bound_ms(scenario) * 500 if scenario.protocol != CONSUMER else None
@@ -131,7 +131,7 @@ def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
 
 
 def _check_silence(cluster: SimulatedCluster) -> None:
-    """Nothing is written to the groups' logs while nothing happens."""
+    """Check that the groups' logs do not grow while nothing happens."""
     before = _log_ends(cluster)
     cluster.simulation.run(
         cluster.simulation.now_us + (cluster.simulation.scenario.session_ms + 2 * cluster.simulation.scenario.heartbeat_ms) * 1_000
@@ -151,7 +151,7 @@ def _log_ends(cluster: SimulatedCluster) -> list[int]:
 
 
 def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
-    """What is not yet as it shall be."""
+    """Yield what has not converged yet."""
     if not cluster.broker.is_listening or cluster.broker.node is None:
         yield "the broker is not up"
         return
@@ -189,7 +189,7 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
-    """Records of living topics that are not in the sink."""
+    """Yield what the sink lacks of the records of existing topics."""
     if not any(isinstance(each, Worker) for each in cluster.applications):
         return
     assert cluster.broker.node is not None
@@ -207,7 +207,7 @@ def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _uncommitted(cluster: SimulatedCluster) -> Iterator[str]:
-    """Offsets that the workers' group has not yet stored."""
+    """Yield what is in the sink and not committed by the workers' group."""
     assert cluster.broker.node is not None
     offsets = _committed(cluster, Worker.group)
     for topic_partition, fence in cluster.sink.fences.items():
@@ -220,13 +220,13 @@ def _uncommitted(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _committed(cluster: SimulatedCluster, group_id: str) -> ByTopic:
-    """What the group has stored; nothing while the broker is down."""
+    """Return the group's committed offsets; none while the broker is down."""
     shards = () if cluster.broker.node is None else cluster.broker.node.shards()
     return committed_offsets([shard for _, shard in shards], group_id)
 
 
 def _unread(cluster: SimulatedCluster) -> Iterator[str]:
-    """Where the readers' group does not stand at the end of the log."""
+    """Yield the partitions whose end the readers' group has not committed."""
     if not any(isinstance(each, Reader) for each in cluster.applications):
         return
     if cluster.broker.node is None:
@@ -241,7 +241,7 @@ def _unread(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _final_bytes(cluster: SimulatedCluster) -> Iterator[bytes]:
-    """What the broker's disk and the sink hold."""
+    """Return the bytes of the broker's disk and the rows of the sink, for the digest."""
     yield from _files(cluster.broker.disk, ROOT)
     yield _rows_text(cluster.sink).encode()
 
@@ -267,7 +267,7 @@ def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
 
 
 def raise_site(error: Exception) -> str:
-    """File and line where the error was raised."""
+    """Return the file and line where the error was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

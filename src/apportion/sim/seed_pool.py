@@ -1,4 +1,4 @@
-"""Many seeds at once, each a history of its own, in processes that may die without a seed being lost from sight."""
+"""Plays many seeds in parallel processes; a process that dies fails its seed and no other."""
 
 import multiprocessing
 import os
@@ -33,23 +33,23 @@ JOIN_TIMEOUT_S = 5
 
 
 class NoProcess(RuntimeError):
-    """There is no process to play in; the text is one sentence, and stderr has what the process said."""
+    """No process could be started; the text is one sentence, and stderr has what the process wrote."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Which world each seed gets. kinds: the faults to choose from (None: all). sizes: what is said and not drawn."""
+    """How the scenario of a seed is drawn. kinds: the faults to choose from (None: all). sizes: fixed sizes."""
 
     kinds: tuple[str, ...] | None = None
     sizes: dict[str, Any] = field(default_factory=dict)
 
     def scenario(self, seed: int) -> Scenario:
-        """The world of that seed. Raises ScenarioRefused for one that cannot be."""
+        """Return the scenario of that seed. Raises ScenarioRefused if it is impossible."""
         return draw_scenario(seed, kinds=self.kinds, **self.sizes)
 
 
 class RunTotals(NamedTuple):
-    """What a number of histories come to: sums, and the worst of two of them."""
+    """Totals over several histories; of the two longest times, the maximum."""
 
     seeds: int = 0
     steps: int = 0
@@ -62,7 +62,7 @@ class RunTotals(NamedTuple):
     crashes: int = 0
 
     def plus(self, outcome: Outcome) -> "RunTotals":
-        """These figures with one history more."""
+        """Return the totals with one more history."""
         return RunTotals(
             self.seeds + 1,
             self.steps + outcome.steps,
@@ -84,12 +84,12 @@ class RunTotals(NamedTuple):
 
 
 def unplayed_outcome(seed: int, law: str, why: str) -> Outcome:
-    """The outcome of a seed of which nothing is known but why."""
+    """Return the outcome of a seed that could not be played to its end."""
     return Outcome(seed, 0, 0, 0, 0, 0, 0, 0, 0, "", Violation(law, 0, why))
 
 
 def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
-    """The outcome of one seed. What the simulator itself raises is a law that broke, so that the other seeds go on."""
+    """Play one seed. An exception of the simulator itself becomes a broken law, so that other seeds go on."""
     try:
         return play(draw.scenario(seed))
     except Exception as error:
@@ -97,7 +97,7 @@ def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
 
 
 def usable_cores() -> int:
-    """How many processes may run at once here."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""The shortest list of faults that still breaks the law that a whole scenario breaks."""
+"""Finds a minimal list of faults that still breaks a law, by delta debugging (Zeller and Hildebrandt 2002)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Shrunk(NamedTuple):
 
 
 def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | None:
-    """The fewest faults that break the same law, where none can be left out; None where the scenario holds.
+    """Return faults that break the same law, none of which can be left out; None if no law breaks.
 
     The same law may break in another way than before: what is found is a failure of its own, and the easier one to read.
     """

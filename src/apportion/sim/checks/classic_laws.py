@@ -1,7 +1,8 @@
-"""The laws of classic groups, which share nothing with the incremental ones: who is in a generation has what its leader gave it.
+"""Checks classic groups from one step to the next: generations, assignments, removals, exclusive use.
 
-Asked after each step that moved a group of that kind. A generation that was joined and never synced is not in the log, so a crash
-may bring its number back: no two synced generations have the same.
+They share no code with the checks of consumer groups. A generation that was joined but never synced is in
+no record, so after a crash its number may come again: only synced generations must have different numbers.
+All times are of the broker's monotonic clock.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -24,13 +25,13 @@ from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records.groups import GroupMetadataValue
 
 MEMBER_REQUESTS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
-"""Requests that show that a member lives."""
+"""Requests that show that a member is alive."""
 STABLE = ClassicGroupState.STABLE
 ROUNDING_MS = 2  # deadlines begin at a whole millisecond
 
 
 class ClassicGroupSnapshot(NamedTuple):
-    """A group as it was seen last. since_ms: of the broker's clock, when it began to join, or to sync."""
+    """A group as it was checked last. since_ms: when its state or generation last changed."""
 
     saved: GroupMetadataValue | None
     state: ClassicGroupState
@@ -43,7 +44,7 @@ class ClassicGroupSnapshot(NamedTuple):
 
 
 class ClassicGroupChecker:
-    """What was seen of the classic groups of one world."""
+    """The history of the classic groups of one simulation."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -56,7 +57,7 @@ class ClassicGroupChecker:
         self._leaving: dict[str, None] = {}  # members that asked to go
 
     def before_step(self, event: Any, now_ms: int) -> None:
-        """The broker is about to step over `event`."""
+        """Note which member leaves, or shows that it is alive, by `event`."""
         if type(event) is not Arrived:
             return
         if type(event.request) is LeaveGroupRequest:
@@ -65,10 +66,11 @@ class ClassicGroupChecker:
             self._last_request_ms[event.request.member_id] = now_ms
 
     def reply_sent(self, request: Any, body: Any, asked_ms: int) -> None:
-        """The broker lets an answer go: the member's session began anew when it asked, if not later.
+        """Note a reply: the member's session began anew when its request came, or later.
 
-        Not by a SyncGroup that comes while the group prepares a rebalance, nor by a JoinGroup that is answered at once because it
-        brings no news; in Kafka neither. Those that waited for their generation begin anew with it.
+        As in Kafka, these requests do not restart a session: a SyncGroup while the group prepares a
+        rebalance, and a JoinGroup that is answered at once because it changes nothing. The sessions of
+        members that waited for a generation restart with it.
         """
         if type(request) is JoinGroupRequest:
             return
@@ -80,7 +82,7 @@ class ClassicGroupChecker:
             )
 
     def has_changed(self, group: ClassicGroup) -> bool:
-        """The group is not as it was seen last."""
+        """Return whether the group has changed since it was checked last."""
         snapshot, live = self._snapshots.get(group.group_id), group.live
         return (
             snapshot is None
@@ -92,19 +94,22 @@ class ClassicGroupChecker:
         )
 
     def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
-        """The groups are what their logs say, and every timer begins again."""
+        """Check groups that were loaded from their logs; every session begins anew."""
         for group in groups:
             self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
             self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)
             self._restart_sessions(group.live.members, now_ms)
 
     def forget(self, group_id: str) -> None:
-        """There is no classic group of that name now."""
+        """Forget a group that is no longer a classic one."""
         self._snapshots.pop(group_id, None)
         self._max_synced_generation.pop(group_id, None)
 
     def check_change(self, group: ClassicGroup, now_ms: int, unanswered: Container[Ticket]) -> int:
-        """The group may have changed; how many generations it is further than it was seen last. asked: who still waits."""
+        """Check the group after a change; return how far its generation went up.
+
+        unanswered: the tickets of requests without a reply.
+        """
         before = self._snapshots.get(group.group_id)
         if before is None:
             self._restart_sessions(group.live.members, now_ms)  # it was a consumer group until now
@@ -123,7 +128,10 @@ class ClassicGroupChecker:
         return 0 if before is None else now.generation - before.generation
 
     def check_silence(self, group: ClassicGroup, now_ms: int, due_ms: int | None) -> None:
-        """Where all that was due has been done, and the group does not rebalance, whoever was silent for a session is gone."""
+        """Check that no member of a stable group outlives its session timeout.
+
+        due_ms: the coordinator's next deadline; while one is due, expired members may still be there.
+        """
         if due_ms is not None and due_ms <= now_ms:
             return
         since_ms = self._snapshots[group.group_id].since_ms
@@ -135,7 +143,7 @@ class ClassicGroupChecker:
                 )
 
     def _restart_sessions(self, members: Iterable[str], now_ms: int) -> None:
-        """The sessions of these members begin now."""
+        """Note that the sessions of these members begin now."""
         for name in members:
             self._last_answer_ms[name] = self._last_request_ms[name] = now_ms
 
@@ -157,15 +165,16 @@ class ClassicGroupChecker:
         )
 
     def _check_generation(self, group: ClassicGroup, known: int) -> None:
-        """No synced generation is followed by an older one."""
+        """Check that the generation is at least the newest one that was synced."""
         generation = 0 if group.saved is None else group.saved.generation
         if generation < known:
             raise LawBroken("epochs-never-back", f"group {group.group_id} was at generation {known}, and is at {generation}.")
 
     def _check_assignment(self, group: ClassicGroup, is_new: bool) -> None:
-        """What is given is given once, and if the leader has just done so, to members that want it.
+        """Check that no partition is assigned twice, and that members subscribe to what they are assigned.
 
-        A static member that comes back with other wishes has what its predecessor had, until it joins again.
+        is_new: the leader has just assigned. Otherwise a static member that came back with another
+        subscription may still have the assignment of its predecessor, until the next rebalance.
         """
         assert group.saved is not None
         owner: dict[NamePartition, str] = {}
@@ -180,7 +189,7 @@ class ClassicGroupChecker:
                 owner[topic, partition] = member.member_id
 
     def _check_moves(self, group: ClassicGroup) -> None:
-        """The leader, which has just given everybody a share, took nothing from anybody without need."""
+        """Check that a sticky leader moved no partition without need."""
         assert group.saved is not None
         for why in needless_moves(group.saved):
             raise LawBroken("moves-with-cause", f"group {group.group_id}, generation {group.saved.generation}: {why}")
@@ -193,9 +202,9 @@ class ClassicGroupChecker:
         now_ms: int,
         unanswered: Container[Ticket],
     ) -> None:
-        """A member goes because it said so, because another took its place, or because it was silent or late for long enough.
+        """Check that each removed member left, was replaced, or exceeded its session or rebalance timeout.
 
-        One that waits for the others is neither.
+        A member whose JoinGroup or SyncGroup is parked is neither silent nor late.
         """
         for name, session_ms in before.members.items():
             if name in now.members or name in self._leaving:
@@ -213,10 +222,10 @@ class ClassicGroupChecker:
     # hands
 
     def check_exclusive_use(self, group: ClassicGroup, applications: Iterable[PartitionOwner]) -> None:
-        """No two members of the newest synced generation use one place.
+        """Check that no two members of the newest synced generation use one partition.
 
-        Who is at an older one (a static member that did not come, a member that was dismissed) may not know it yet: what such an
-        owner does, the sink and the coordinator refuse.
+        A member of an older generation (a static member that did not rejoin, or one that was removed) may
+        not know it yet. What its owner does is refused by the sink's fences and by the coordinator.
         """
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}
@@ -236,7 +245,7 @@ class ClassicGroupChecker:
 
 
 def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
-    """The requests that wait for the others of the group."""
+    """Return the tickets of the JoinGroup and SyncGroup requests that wait for other members."""
     for member in group.live.members.values():
         if member.join_ticket is not None:
             yield member.join_ticket
@@ -245,13 +254,17 @@ def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
 
 
 def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
-    """The member is of the group's generation, which gave the place to no other member and is not about to."""
+    """Return whether the member may commit an offset of the partition.
+
+    It must be at the group's generation. While the leader assigns, nobody may; after that, nobody may
+    commit for a partition that is assigned to another member.
+    """
     if member_id not in group.live.members or claimed != group.live.generation or group.saved is None:
         return False
     if group.live.state is ClassicGroupState.COMPLETING_REBALANCE:
         return False
     if claimed != group.saved.generation:
-        return True  # joined and not synced: nobody has anything new
+        return True  # joined and not synced: the assignments are those of the generation before
     others = (each for each in group.saved.members if each.member_id != member_id)
     return not any(
         assigned == (topic_partition.topic, topic_partition.partition) for each in others for assigned in assigned_partitions(each)
@@ -259,7 +272,7 @@ def may_commit(group: ClassicGroup, member_id: str, claimed: int, topic_partitio
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """What of the group is not yet as it shall be: all is given, nobody waits."""
+    """Yield what keeps the group from convergence: it is not stable, or a subscribed partition is unassigned."""
     if group.live.state is not ClassicGroupState.STABLE or group.saved is None or group.saved.generation != group.live.generation:
         yield f"group {group.group_id} is {group.live.state.name}"
         return

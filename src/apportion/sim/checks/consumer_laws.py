@@ -1,7 +1,8 @@
-"""The laws of one group as its coordinator has it. A law gives one sentence for each violation, and none where it holds.
+"""The laws of one consumer group as its coordinator has it. A law yields one sentence for each violation.
 
-They hold between any two steps, in every reachable state: while deleted topics are still held, while static members are away,
-before the first target. What needs more than one group at one moment is in `WATCHED_LAWS`: the simulator's watcher checks it.
+They hold between any two steps, in every reachable state: while partitions of deleted topics are still
+assigned, while static members are away, before the first target assignment. Laws that need more than
+one group at one moment are in `WATCHED_LAWS`; the checker of the simulator checks them.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ Law = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
 
 def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """No unit is in two members' hands, be it in use or still to be given up."""
+    """No partition is with two members, whether assigned or pending revocation."""
     held: list[int] = []
     for member in group.saved.members.values():
         held += member.units()
@@ -31,7 +32,7 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """Nothing is at an epoch that has not been: assignment, members, what they were before, and what they were given."""
+    """No epoch is above the group epoch: of the target assignment, of members, and of assigned partitions."""
     saved = group.saved
     newest = saved.epoch
     if saved.assignment_epoch > newest:
@@ -50,15 +51,15 @@ def bounded_epochs(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """Where the targets are of the group's epoch, they give every subscribed partition once, to a live member that wants it.
+    """A target assignment of the group epoch assigns every subscribed partition once, to a subscribed member.
 
-    topics: the snapshot that the targets were computed from.
+    topics: those from which the target assignment was computed.
     """
     saved = group.saved
     if saved.assignment_epoch != saved.epoch:
         return
     subscribed: dict[str, Topic] = {}
-    sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}  # wishes -> topic number -> partitions
+    sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}  # subscription -> topic number -> partitions
     owner: dict[int, str] = {}
     for name, member in saved.members.items():
         wishes = member.metadata.subscribed_topic_names
@@ -87,7 +88,7 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """A member at the epoch of the targets uses nothing that is not in its own; if it is STABLE, all of it."""
+    """A member at the assignment epoch is assigned only partitions of its target; all of them if it is STABLE."""
     saved = group.saved
     at = [member for member in saved.members.values() if member.epoch == saved.assignment_epoch]
     if not at:
@@ -107,7 +108,7 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """In a group that calls itself Stable every member is STABLE, at the group's epoch, and has its target and nothing else."""
+    """In a Stable group every member is STABLE, at the group epoch, and assigned exactly its target."""
     if group.state_name() != "Stable":
         return
     for name, member in group.saved.members.items():
@@ -123,7 +124,7 @@ def stable_is_settled(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """The table of holders says of every unit exactly what the members' holds say."""
+    """The table of partition owners equals what the members' assignments say."""
     saved = group.saved
     ids = saved.units.ids
     held = saved.owners.owned(saved.units)
@@ -140,7 +141,7 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def counts_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """The counters beside the members equal a recount, and every member has spoken for itself."""
+    """The counters beside the members equal a recount, and every member has its metadata."""
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}
@@ -209,7 +210,7 @@ WATCHED_LAWS: dict[str, str] = {
     "no-defect": "no machine raises what it does not declare, and no member fails for good but for want of time",
     "durable": "what was acknowledged outlives a crash",
 }
-"""The laws that the simulator's watcher checks itself, and what each says."""
+"""The laws that the simulator's checker checks, and what each says; docs/simulator.md lists them."""
 
 TLA: dict[str, str] = {
     "TypeOK": "bounded-epochs, counts-agree",
@@ -227,7 +228,7 @@ TLA: dict[str, str] = {
 
 
 def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
-    """The unit as people call it; the id of its topic where that is gone."""
+    """Return `topic-partition`, with the topic's id where the topic was deleted."""
     topic_id = group.saved.units.ids[unit >> SHIFT]
     topic = topics.with_id(topic_id)
     return f"{topic_id.hex() if topic is None else topic.name}-{unit & PARTITION}"

@@ -1,4 +1,4 @@
-"""Figures of a history: rebalances, how long groups took to converge, how long partitions were in nobody's hands."""
+"""Counts of one history: rebalances, how long groups took to converge, how long partitions had no owner."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from apportion.topics import TopicIdPartition
 
 
 class RunCounters:
-    """What is counted while a world goes on."""
+    """Counters that go on with the simulation; `Outcome` has their final values."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.rebalances = 0
@@ -21,7 +21,7 @@ class RunCounters:
         self._unowned_since_ms: dict[tuple[str, TopicIdPartition], int] = {}
 
     def group_changed(self, name: str, epochs: int, has_converged: bool) -> None:
-        """The group is not what it was; its epoch, or generation, has grown by `epochs`."""
+        """Count a change of the group, whose epoch or generation went up by `epochs`."""
         now_ms = self._simulation.now_ms
         self.rebalances += max(0, epochs)
         if not has_converged:
@@ -31,7 +31,7 @@ class RunCounters:
             self.slowest_convergence_ms = max(self.slowest_convergence_ms, took_ms)
 
     def ownership_changed(self, group: str, applications: Iterable[PartitionOwner]) -> None:
-        """Some owner of the group uses other places."""
+        """Count and trace which partitions of the group have another owner, or none, than before."""
         now: dict[TopicIdPartition, str] = {}
         for application in applications:
             if application.group == group and application.is_up:

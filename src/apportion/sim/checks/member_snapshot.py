@@ -1,4 +1,4 @@
-"""A member of a consumer group as it was seen last, which requests may end its membership, and what a classic one cannot know."""
+"""A member of a consumer group as it was checked last, and what may end or confuse its membership."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest
 
 
 class MemberSnapshot(NamedTuple):
-    """A member as the watch saw it last."""
+    """A member as the checker saw it last. since_ms: when its current assignment last changed."""
 
     epoch: int
     previous_epoch: int
@@ -25,7 +25,7 @@ class MemberSnapshot(NamedTuple):
     since_ms: int  # of the broker's clock, in this hold
 
     def has_same_assignment(self, member: ConsumerGroupMember) -> bool:
-        """Nothing has happened to what the member holds since."""
+        """Return whether the member's current assignment, epochs and state are unchanged."""
         return (
             self.assigned is member.assigned
             and self.pending_revocation is member.pending_revocation
@@ -36,9 +36,9 @@ class MemberSnapshot(NamedTuple):
 
 
 def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
-    """The request takes the member's place away: it leaves, or a new process of its instance comes where it may.
+    """Return whether the request ends the membership: a leave, or a new process of the static member.
 
-    Where one of the two speaks the classic protocol, the newer one takes the place at once.
+    A new process replaces a static member that is away, or one where either uses the classic protocol.
     """
     instance_id = last.metadata.instance_id
     match request:
@@ -54,8 +54,11 @@ def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
 
 
 def may_mean_deleted_topic(group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics) -> bool:
-    """The place's topic is gone, or nobody has the place, or the member was given a partition of that number in a topic that is
-    gone: the classic protocol only says names, so a member cannot tell a topic from one that was made later under its name.
+    """Return whether a classic member may use a partition that is not its own without knowing better.
+
+    The classic protocol names topics without ids, so a member cannot tell a deleted topic from one that
+    was created later under its name. It may, if the partition's topic is deleted, if nobody owns the
+    partition, or if the member owns a partition of that number of a deleted topic.
     """
     if topics.with_id(topic_partition.topic_id) is None:
         return True

@@ -1,4 +1,4 @@
-"""The laws of committed offsets: who may commit, that they never go back, and never pass what the group's sink has."""
+"""Checks committed offsets: who commits, that they never go back, and never pass what the group's sink has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,12 +17,15 @@ from apportion.wire.messages.produce import ProduceRequest
 from apportion.wire.records.groups import OffsetCommitValue
 
 GroupPartition = tuple[str, bytes, int]
-"""A group, the id of a topic, a partition of it."""
+"""Group id, topic id, partition."""
 ByTopic = dict[str, dict[int, OffsetCommitValue]]
 
 
 class OffsetChecker:
-    """What was committed, and what of it somebody has seen. first: where the fenced group began to read each place."""
+    """What was committed, and what of it stood in a reply.
+
+    first: the offset at which the group with a sink began to read each partition.
+    """
 
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
         self.first: dict[TopicIdPartition, int] = {}
@@ -33,12 +36,12 @@ class OffsetChecker:
         self._written: dict[tuple[bytes, int], int] = {}
 
     def before_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
-        """The broker is about to work off `request`."""
+        """Note the group's offsets before the coordinator processes the commit."""
         known = committed_offsets(shards, request.group_id)
         self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
     def after_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
-        """The broker has worked it off: what it stored was the member's to commit, and goes forward."""
+        """Check each offset that the commit changed."""
         for topic, partitions in committed_offsets(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
@@ -70,11 +73,11 @@ class OffsetChecker:
                 raise LawBroken("one-sink", f"{who} committed {offset} for {topic_partition}; the group's sink ends at {end}.")
 
     def is_shown(self, group_id: str) -> bool:
-        """Whether somebody was shown an offset of the group."""
+        """Return whether an offset of the group stood in a reply."""
         return any(group == group_id for group, _, _ in self._shown)
 
     def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
-        """Somebody was shown this: an offset that the group has, an offset that was stored, records that were."""
+        """Note what a reply shows or acknowledges: fetched offsets, committed offsets, produced records."""
         if type(request) is OffsetFetchRequest:
             for group in body.groups:
                 for topic in group.topics:
@@ -92,12 +95,12 @@ class OffsetChecker:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """The broker has a new memory: what anybody was shown is in it, and what nobody was shown may be lost."""
+        """Check a broker that loaded its logs: what stood in a reply is there; anything else may be lost."""
         for group_id, sink in self._sinks.items():
             known = committed_offsets(shards, group_id)
             for topic_partition in [topic_partition for topic_partition in self.first if topic_partition not in sink.rows]:
                 if topic_partition.partition not in known.get(topic_partition.topic, {}):
-                    del self.first[topic_partition]  # the group begins to read it anew
+                    del self.first[topic_partition]  # its first commit was lost, so the group begins it again
         for (group_id, topic_id, partition), shown in self._shown.items():
             topic = node.topics.with_id(topic_id)
             if topic is None:
@@ -125,7 +128,7 @@ class OffsetChecker:
 
 
 def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
-    """The offsets of that group, by topic and partition."""
+    """Return the committed offsets of the group, by topic and partition."""
     for shard in shards:
         found = shard.ledger.offsets.get(group_id)
         if found is not None:
@@ -134,7 +137,11 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
 
 
 def _may_commit(shards: Iterable[Shard], group_id: str, member_id: str, claimed: int, topic_partition: TopicIdPartition) -> bool:
-    """The member is at that epoch, or was given the place at that epoch or before and has it still."""
+    """Return whether the member may commit with the epoch that it claims.
+
+    It may at its own epoch, and for a partition that it still has at any epoch since it was assigned
+    (KIP-1251).
+    """
     for shard in shards:
         group = shard.ledger.groups.get(group_id)
         if isinstance(group, ClassicGroup):
