@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.drawing import Box, arrow, box, drawing, frame, text
 
-from apportion.coord.classic import state as classic_group
+from apportion.coord.classic import states as classic_group
 from apportion.member.classic import states as classic_member
 from apportion.member.consumer import machine as consumer_member
 from tests.laws import SOURCE, STOREYS

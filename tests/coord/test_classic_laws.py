@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from apportion.coord.classic.state import ClassicGroupState
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Ticket

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, ConsumerClient, MixedWorld
 
-from apportion.coord.classic.state import ClassicGroupState
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import Append

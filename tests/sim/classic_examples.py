@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.classic.state import ClassicGroupState
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Reply

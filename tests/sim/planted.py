@@ -48,12 +48,12 @@ def members_may_commit(member: ConsumerGroupMember, claimed: int, units: Iterabl
     return True
 
 
-def leaves_at_once(mark: int, durable: int) -> bool:
+def leaves_at_once(flush_seq: int, durable_seq: int) -> bool:
     return True
 
 
-def own_append(shard_mark: int, step_mark: int) -> int:
-    return step_mark
+def own_append(shard_seq: int, step_seq: int) -> int:
+    return step_seq
 
 
 def as_told(owned: Assignment, target: Assignment | None) -> Assignment:

@@ -10,7 +10,8 @@ from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_cla
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.membership import remove_member, remove_pending_member
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat
@@ -116,8 +117,10 @@ def without_debts(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) 
     return heirs
 
 
-def beat_of_who_owns_nothing(turn: Turn, ask: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
-    return replace(to_beat(turn, ask, subscription), owned=())
+def beat_of_who_owns_nothing(
+    turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
+) -> Beat:
+    return replace(to_beat(turn, request, subscription), owned=())
 
 
 def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:

@@ -1,4 +1,5 @@
-"""The group coordinator: what a shard of `__consumer_offsets` decides. Heartbeats and commits come in, records and replies go out.
+"""The group coordinator: a shard of `__consumer_offsets` as a machine. Requests come in, records
+and responses go out.
 
-It refuses to know sockets, disks, clocks and how records are stored; `shard.py` holds the tables that say what it can do.
+It knows no sockets, disks or clocks. `shard.py` holds the tables of all that it can do.
 """

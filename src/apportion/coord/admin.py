@@ -1,6 +1,8 @@
-"""What an administrator sees of groups, and their deletion. A shard answers for its own groups; the node joins the answers.
+"""ConsumerGroupDescribe, ListGroups and DeleteGroups, for the groups of one shard; the node joins
+the responses.
 
-Versions: ConsumerGroupDescribe 0-1 (1 tells a member's kind), ListGroups 0-5 (4 filters by state, 5 by type), DeleteGroups 0-2.
+Versions: ConsumerGroupDescribe 0-1 (1: the member type), ListGroups 0-5 (4: filter by state, 5: by
+type), DeleteGroups 0-2.
 """
 
 from collections.abc import Iterable
@@ -23,11 +25,13 @@ from apportion.wire.messages.describe_groups import NOT_ASKED
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 CLASSIC, CONSUMER = 0, 1
-"""The types of members of a consumer group, by the protocol that they speak."""
+"""Member types of ConsumerGroupDescribe, by protocol."""
 
 
 def describe_consumer_groups(turn: Turn, request: GroupRequest[ConsumerGroupDescribeRequest]) -> None:
-    """Every consumer group that was named is described. Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND."""
+    """Describe every named consumer group. Errors for one group: INVALID_GROUP_ID,
+    GROUP_ID_NOT_FOUND.
+    """
     operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
     groups = tuple(_described_group(turn, group_id, operations) for group_id in request.body.group_ids)
     turn.reply(request.ticket, ConsumerGroupDescribeResponse(groups=groups))
@@ -51,17 +55,17 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
 
 
 def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> described.Member:
-    said, units = member.metadata, group.saved.units
+    metadata, units = member.metadata, group.saved.units
     target = () if member.target is None else member.target.tolist()
     return described.Member(
         member_id=member.member_id,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
         member_epoch=member.epoch,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=said.subscribed_topic_names,
-        subscribed_topic_regex=said.subscribed_topic_regex,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        subscribed_topic_names=metadata.subscribed_topic_names,
+        subscribed_topic_regex=metadata.subscribed_topic_regex,
         assignment=_assignment(member.units(), units, topics),
         target_assignment=_assignment(target, units, topics),
         member_type=CLASSIC if member.is_classic else CONSUMER,
@@ -69,7 +73,7 @@ def _described_member(group: ConsumerGroup, member: ConsumerGroupMember, topics:
 
 
 def _assignment(held: Iterable[int], units: UnitNumbering, topics: Topics) -> described.Assignment:
-    """Partitions by the names of their topics; topics that were deleted are left out."""
+    """Return the units by topic name, without deleted topics."""
     parts = (
         described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
         for topic_id, partitions in units.by_topic(held)
@@ -79,7 +83,9 @@ def _assignment(held: Iterable[int], units: UnitNumbering, topics: Topics) -> de
 
 
 def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
-    """Every group that passes both filters is listed, by id; a filter without a word lets all pass. Only states are stripped."""
+    """List the groups that pass both filters, by group id. An empty filter passes all; only states
+    are stripped.
+    """
     states = [word.strip().lower() for word in request.body.states_filter]
     types = [word.lower() for word in request.body.types_filter]
     ledger = turn.ledger
@@ -106,7 +112,9 @@ def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
 
 
 def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> None:
-    """The groups without members are forgotten with their offsets. Errors for one: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    """Delete the named groups without members, with their offsets. Errors for one group:
+    GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+    """
     results = tuple(
         DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id)))
         for group_id in request.body.groups_names

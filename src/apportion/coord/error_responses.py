@@ -1,4 +1,4 @@
-"""How each kind of answer says that a request was refused as a whole."""
+"""The error response of each group API to a request that was refused as a whole."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,39 +37,41 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 
 class RefusedWithoutMemberId(Refused):
-    """A refusal whose answer names no member: that of a consumer group to a JoinGroup, as in Kafka."""
+    """A refusal whose response names no member: that of a consumer group to JoinGroup, as in Kafka."""
 
 
 def consumer_group_heartbeat_error(
     request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
-    """A heartbeat that was not heard."""
+    """Return the error response of ConsumerGroupHeartbeat."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
 
 
 def consumer_group_describe_error(
     request: GroupRequest[ConsumerGroupDescribeRequest], refusal: Refused
 ) -> ConsumerGroupDescribeResponse:
-    """Groups that cannot be described, each with the reason."""
+    """Return the error response of ConsumerGroupDescribe: the error stands at every group."""
     code, why = int(refusal.code), refusal.why
     groups = (DescribedGroup(group_id=group_id, error_code=code, error_message=why) for group_id in request.body.group_ids)
     return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
 
 def list_groups_error(request: GroupRequest[ListGroupsRequest], refusal: Refused) -> ListGroupsResponse:
-    """No list."""
+    """Return the error response of ListGroups."""
     return ListGroupsResponse(error_code=int(refusal.code))
 
 
 def delete_groups_error(request: GroupRequest[DeleteGroupsRequest], refusal: Refused) -> DeleteGroupsResponse:
-    """Groups that are still there."""
+    """Return the error response of DeleteGroups: the error stands at every group."""
     code = int(refusal.code)
     results = (DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.body.groups_names)
     return DeleteGroupsResponse(results=tuple(results))
 
 
 def offset_commit_error(request: GroupRequest[OffsetCommitRequest], refusal: Refused) -> OffsetCommitResponse:
-    """No offset was stored; the code stands at every partition, for the answer has no other place."""
+    """Return the error response of OffsetCommit: the error stands at every partition, as it has no
+    field of its own.
+    """
     code = int(refusal.code)
     return OffsetCommitResponse(
         topics=tuple(
@@ -87,7 +89,9 @@ def offset_commit_error(request: GroupRequest[OffsetCommitRequest], refusal: Ref
 
 
 def offset_fetch_error(request: GroupRequest[OffsetFetchRequest], refusal: Refused) -> OffsetFetchResponse:
-    """No offsets; version 1 has no other place for the code than the partitions."""
+    """Return the error response of OffsetFetch: before version 2 the error stands at every
+    partition.
+    """
     code = int(refusal.code)
     if request.version >= 8:
         groups = (OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.body.groups)
@@ -109,34 +113,38 @@ def offset_fetch_error(request: GroupRequest[OffsetFetchRequest], refusal: Refus
 
 
 def offset_delete_error(request: GroupRequest[OffsetDeleteRequest], refusal: Refused) -> OffsetDeleteResponse:
-    """Nothing was forgotten."""
+    """Return the error response of OffsetDelete."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
 def join_group_error(request: GroupRequest[JoinGroupRequest], refusal: Refused) -> JoinGroupResponse:
-    """No place in the next generation; the id is told back, but not by a consumer group, nor where Kafka fails by itself."""
+    """Return the error response of JoinGroup. It names no member for a consumer group, nor for
+    UNKNOWN_SERVER_ERROR, as in Kafka.
+    """
     is_nameless = isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR
     return join_error(refusal.code, "" if is_nameless else request.body.member_id, request.version)
 
 
 def sync_group_error(request: GroupRequest[SyncGroupRequest], refusal: Refused) -> SyncGroupResponse:
-    """No assignment."""
+    """Return the error response of SyncGroup."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
 def heartbeat_error(request: GroupRequest[HeartbeatRequest], refusal: Refused) -> HeartbeatResponse:
-    """A heartbeat that was not heard; while the coordinator loads nobody is to worry about that."""
+    """Return the error response of Heartbeat; NONE while the coordinator loads, so that members go
+    on.
+    """
     is_loading = refusal.code == Code.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 
 
 def leave_group_error(request: GroupRequest[LeaveGroupRequest], refusal: Refused) -> LeaveGroupResponse:
-    """Members that are still there."""
+    """Return the error response of LeaveGroup."""
     return LeaveGroupResponse(error_code=int(refusal.code))
 
 
 def describe_groups_error(request: GroupRequest[DescribeGroupsRequest], refusal: Refused) -> DescribeGroupsResponse:
-    """Groups that cannot be described, each with the reason."""
+    """Return the error response of DescribeGroups: the error stands at every group."""
     code, why = int(refusal.code), refusal.why if request.version >= 6 else None
     groups = (DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why) for group_id in request.body.groups)
     return DescribeGroupsResponse(groups=tuple(groups))

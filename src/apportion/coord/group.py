@@ -1,4 +1,4 @@
-"""The small protocol that every kind of group speaks, so that offsets and views need not know the kinds."""
+"""What every kind of group answers, so that `offsets.py` and `admin.py` need not know the kinds."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -8,13 +8,13 @@ from apportion.deadlines import Key
 from apportion.topics import TopicId
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-"""The protocol type whose subscriptions can be read here, and so the one of members that can be in a consumer group."""
+"""The protocol type of consumers, the only one whose subscriptions can be decoded here."""
 ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""What may be done with a group where nobody is refused: read, describe, delete, describe and alter its configuration."""
+"""Authorized operations without access control: read, describe, delete, describe and alter configs."""
 
 
 class CommitClaim(NamedTuple):
-    """Who wants to commit, as of which epoch (or generation), in which version of the API, and which partitions."""
+    """The sender of an offset commit: member, epoch or generation, API version, and the partitions."""
 
     member_id: str
     instance_id: str | None
@@ -24,7 +24,7 @@ class CommitClaim(NamedTuple):
 
 
 class FetchClaim(NamedTuple):
-    """Who wants to read offsets, and as of which epoch; None and -1 for somebody who is no member."""
+    """The sender of an OffsetFetch and its member epoch; None and -1 without a membership."""
 
     member_id: str | None
     epoch: int
@@ -42,41 +42,45 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """What the members are: consumer, connect..."""
+        """The protocol type of the members: consumer, connect..."""
         ...
 
     def is_empty(self) -> bool:
-        """True where the group has no members."""
+        """Return whether the group has no members."""
         ...
 
     def state_name(self) -> str:
-        """The state as ListGroups names it."""
+        """Return the state as ListGroups names it."""
         ...
 
     def subscribes_to(self, topic: str) -> bool:
-        """True where some member wants that topic."""
+        """Return whether a member subscribes to `topic`."""
         ...
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
+        """Return since when an offset of `topic`, committed at `committed_ms`, may expire (wall
+        ms); None while the group needs it.
+        """
         ...
 
     def check_commit(self, claim: CommitClaim) -> None:
-        """Refuses a commit that the claimant may not make."""
+        """Refuse an offset commit that the sender may not make."""
         ...
 
     def check_fetch(self, claim: FetchClaim) -> None:
-        """Refuses to show offsets to a claimant of another epoch."""
+        """Refuse to show offsets to a sender of another epoch."""
         ...
 
     def check_offset_deletion(self) -> None:
-        """Refuses to forget offsets of topics that the group may be reading."""
+        """Refuse to delete offsets of topics that the group may be reading."""
         ...
 
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
-        """The deadline that a commit of the member moves, and how many ms it is away then; None if a commit moves none."""
+        """Return the deadline that a commit of the member restarts and its timeout (ms); None if a
+        commit restarts none.
+        """
         ...
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
-        """The records after which the group, which has no members, is forgotten."""
+        """Yield the records that delete the group, which must be empty."""
         ...

@@ -1,7 +1,10 @@
-"""Committed offsets: a store beside the groups. It asks a group whether the claimant may, and nothing else.
+"""Committed offsets: OffsetCommit, OffsetFetch and OffsetDelete. They are stored beside the groups,
+which only judge the sender.
 
-A group that has offsets and nobody in it is a simple group: it exists as long as one of its offsets does.
-Versions: OffsetCommit 2-10 (10 names topics by id), OffsetFetch 1-10 (8 asks for many groups, 10 by id), OffsetDelete 0.
+A group that has offsets and no members is a simple group: it exists as long as one of its offsets
+does.
+Versions: OffsetCommit 2-10 (10 names topics by id), OffsetFetch 1-10 (8: many groups, 10: topic
+ids), OffsetDelete 0.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,59 +45,62 @@ from apportion.wire.messages.offset_fetch import (
 from apportion.wire.records.groups import OffsetCommitValue
 
 MAX_TIMESTAMP_MS = (1 << 63) - 1
-"""The last moment that a record can name."""
+"""The latest timestamp that a record can have."""
 NO_OFFSET = OffsetCommitValue(offset=-1)
-"""What stands where nothing was committed."""
+"""The answer for a partition without a committed offset."""
 
 
 class TopicCommit(NamedTuple):
-    """One topic of a commit, and the topic of the cluster that it means (None: there is none)."""
+    """One topic of an OffsetCommit, and the cluster's topic that it refers to; None if there is
+    none.
+    """
 
     requested: OffsetCommitRequestTopic
     topic: Topic | None
 
     def existing_partitions(self) -> Iterator[tuple[TopicId, OffsetCommitRequestPartition]]:
-        """The partitions that exist."""
+        """Yield the partitions that exist, with the topic id."""
         for partition in self.requested.partitions:
             if self.topic is not None and 0 <= partition.partition_index < self.topic.partitions:
                 yield self.topic.id, partition
 
 
 def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> None:
-    """The offsets that may be stored are stored, and each partition has its answer.
+    """Store the offsets that may be stored, and answer for each partition.
 
-    Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID (from version 10 on, for its
-    topic), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist, what the group says of the claimant.
+    Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID
+    (from version 10 on), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist,
+    the group's error for the sender.
     """
     if not records.fits_in_key(request.body.group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
-    wishes = [
-        TopicCommit(said, _resolve_topic_or_none(turn.topics, said.name, said.topic_id, request.version))
-        for said in request.body.topics
+    commits = [
+        TopicCommit(requested, _resolve_topic_or_none(turn.topics, requested.name, requested.topic_id, request.version))
+        for requested in request.body.topics
     ]
-    known = [place for wish in wishes for place in wish.existing_partitions()]
-    fitting = tuple((topic_id, said.partition_index) for topic_id, said in known if _metadata_fits(turn, said))
-    denial = _commit_error(turn.ledger, request, fitting) if known else Code.NONE
-    if known and denial is Code.NONE:
+    existing = [partition for commit in commits for partition in commit.existing_partitions()]
+    fitting = tuple((topic_id, requested.partition_index) for topic_id, requested in existing if _metadata_fits(turn, requested))
+    commit_error = _commit_error(turn.ledger, request, fitting) if existing else Code.NONE
+    if existing and commit_error is Code.NONE:
         _touch_session(turn, request.body)
-    answers: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}  # a topic that is named twice is answered as one
-    for said, topic in wishes:
-        answers.setdefault((said.name, said.topic_id), []).extend(
+    responses: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}  # a topic that is named twice is answered as one
+    for requested, topic in commits:
+        responses.setdefault((requested.name, requested.topic_id), []).extend(
             OffsetCommitResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=int(_commit_partition(turn, request, topic, partition, denial)),
+                error_code=int(_commit_partition(turn, request, topic, partition, commit_error)),
             )
-            for partition in said.partitions
+            for partition in requested.partitions
         )
     topics = (
         OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
-        for (name, topic_id), partitions in answers.items()
+        for (name, topic_id), partitions in responses.items()
     )
     turn.reply(request.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
 def _commit_error(ledger: Ledger, request: GroupRequest[OffsetCommitRequest], places: tuple[tuple[TopicId, int], ...]) -> Code:
-    """What the group has against the claimant; NONE if nothing. Other partitions of the request have their own answers."""
+    """Return the group's error for the sender of the commit, or NONE."""
     body = request.body
     epoch = body.generation_id_or_member_epoch
     try:
@@ -105,7 +111,7 @@ def _commit_error(ledger: Ledger, request: GroupRequest[OffsetCommitRequest], pl
 
 
 def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
-    """Where a commit is a sign of life, the member's session begins anew."""
+    """Restart the member's session, where a commit counts as a heartbeat (classic groups)."""
     group = turn.ledger.groups.get(body.group_id)
     session = None if group is None else group.session_or_none(body.member_id)
     if session is not None:
@@ -113,10 +119,10 @@ def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
 
 
 def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
-    """Refuses a commit that the group, or the lack of one, does not allow.
+    """Refuse a commit that the group, or its absence, does not allow.
 
-    Errors: what the group says; without a group UNKNOWN_MEMBER_ID if there are offsets, else GROUP_ID_NOT_FOUND, which before
-    version 9 is ILLEGAL_GENERATION.
+    Errors: the group's; without a group UNKNOWN_MEMBER_ID if it has offsets, else
+    GROUP_ID_NOT_FOUND, which is ILLEGAL_GENERATION before version 9.
     """
     group = ledger.groups.get(group_id)
     if group is not None:
@@ -129,56 +135,60 @@ def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
 
 
 def _commit_partition(
-    turn: Turn, request: GroupRequest[OffsetCommitRequest], topic: Topic | None, said: OffsetCommitRequestPartition, denial: Code
+    turn: Turn,
+    request: GroupRequest[OffsetCommitRequest],
+    topic: Topic | None,
+    requested: OffsetCommitRequestPartition,
+    commit_error: Code,
 ) -> Code:
-    """The offset is stored, unless its partition does not exist, the group denies it, or the note beside it is too long."""
+    """Store the offset of one partition, and return NONE or the error."""
     if topic is None:
         return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
-    if not 0 <= said.partition_index < topic.partitions:
+    if not 0 <= requested.partition_index < topic.partitions:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
-    if denial is not Code.NONE:
-        return denial
-    if not _metadata_fits(turn, said):
+    if commit_error is not Code.NONE:
+        return commit_error
+    if not _metadata_fits(turn, requested):
         return Code.OFFSET_METADATA_TOO_LARGE
-    metadata = said.committed_metadata or ""
+    metadata = requested.committed_metadata or ""
     now_ms, keep_ms = turn.now.wall_ms, request.body.retention_time_ms
     if keep_ms == -1:
         value = OffsetCommitValue(
-            offset=said.committed_offset,
-            leader_epoch=said.committed_leader_epoch,
+            offset=requested.committed_offset,
+            leader_epoch=requested.committed_leader_epoch,
             metadata=metadata,
             commit_timestamp=now_ms,
             topic_id=topic.id,
         )
     else:  # only version 1 of the record can say when an offset expires, and it knows no leader epoch and no topic id
         value = OffsetCommitValue(
-            offset=said.committed_offset,
+            offset=requested.committed_offset,
             metadata=metadata,
             commit_timestamp=now_ms,
             expire_timestamp=min(now_ms + keep_ms, MAX_TIMESTAMP_MS),
         )
-    turn.emit(records.offset_commit(request.body.group_id, topic.name, said.partition_index, value))
+    turn.emit(records.offset_commit(request.body.group_id, topic.name, requested.partition_index, value))
     return Code.NONE
 
 
-def _metadata_fits(turn: Turn, said: OffsetCommitRequestPartition) -> bool:
-    return len((said.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
+def _metadata_fits(turn: Turn, requested: OffsetCommitRequestPartition) -> bool:
+    return len((requested.committed_metadata or "").encode()) <= turn.settings.offset_metadata_max_bytes
 
 
 def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
-    """The committed offsets are told; -1 where there is none, and no error for a group that does not exist."""
+    """Return the committed offsets; -1 where there is none, also for a group that does not exist."""
     if request.version >= 8:
         groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
         turn.reply(request.ticket, OffsetFetchResponse(groups=groups))
         return
     committed = turn.ledger.offsets.get(request.body.group_id, {})
-    said = request.body.topics
-    wanted = (
-        [(topic.name, topic.partition_indexes) for topic in said]
-        if said is not None
+    requested = request.body.topics
+    requested_topics = (
+        [(topic.name, topic.partition_indexes) for topic in requested]
+        if requested is not None
         else [(name, tuple(sorted(partitions))) for name, partitions in sorted(committed.items())]
     )
-    topics = tuple(_fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in wanted)
+    topics = tuple(_fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in requested_topics)
     turn.reply(request.ticket, OffsetFetchResponse(topics=topics))
 
 
@@ -192,25 +202,25 @@ def _fetch_by_name(
     return OffsetFetchResponseTopic(name=name, partitions=tuple(shown))
 
 
-def _fetch_group(turn: Turn, said: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
-    group = turn.ledger.groups.get(said.group_id)
+def _fetch_group(turn: Turn, requested: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
+    group = turn.ledger.groups.get(requested.group_id)
     if group is not None:
         try:
-            group.check_fetch(FetchClaim(said.member_id, said.member_epoch))
+            group.check_fetch(FetchClaim(requested.member_id, requested.member_epoch))
         except Refused as refusal:  # one group of many: the others have their answers
-            return OffsetFetchResponseGroup(group_id=said.group_id, error_code=int(refusal.code))
-    committed = turn.ledger.offsets.get(said.group_id, {})
-    wanted = said.topics
-    if wanted is None:
-        wanted = tuple(_committed_topics(turn.topics, committed, version))
-    topics = tuple(_fetch_topic(turn.topics, committed, topic, version) for topic in wanted)
-    return OffsetFetchResponseGroup(group_id=said.group_id, topics=topics)
+            return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=int(refusal.code))
+    committed = turn.ledger.offsets.get(requested.group_id, {})
+    requested_topics = requested.topics
+    if requested_topics is None:
+        requested_topics = tuple(_committed_topics(turn.topics, committed, version))
+    topics = tuple(_fetch_topic(turn.topics, committed, topic, version) for topic in requested_topics)
+    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _committed_topics(
     topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], version: int
 ) -> Iterable[OffsetFetchRequestTopics]:
-    """The request for everything that the group has committed and that the version can name."""
+    """Yield the request for everything that the group has committed and the version can name."""
     for name, partitions in sorted(committed.items()):
         topic = topics.named(name)
         if version < 10 or topic is not None:
@@ -219,20 +229,20 @@ def _committed_topics(
 
 
 def _fetch_topic(
-    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], said: OffsetFetchRequestTopics, version: int
+    topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], requested: OffsetFetchRequestTopics, version: int
 ) -> OffsetFetchResponseTopics:
-    topic = _resolve_topic_or_none(topics, said.name, said.topic_id, version)
+    topic = _resolve_topic_or_none(topics, requested.name, requested.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
-    offsets = committed.get(said.name if topic is None else topic.name, {})
+    offsets = committed.get(requested.name if topic is None else topic.name, {})
     shown = (
         _partition_response(OffsetFetchResponsePartitions, index, _of_topic_or_none(offsets.get(index), topic), code)
-        for index in said.partition_indexes
+        for index in requested.partition_indexes
     )
-    return OffsetFetchResponseTopics(name=said.name, topic_id=said.topic_id, partitions=tuple(shown))
+    return OffsetFetchResponseTopics(name=requested.name, topic_id=requested.topic_id, partitions=tuple(shown))
 
 
 def _of_topic_or_none(value: OffsetCommitValue | None, topic: Topic | None) -> OffsetCommitValue | None:
-    """The offset, unless it was committed for an earlier topic of the same name."""
+    """Return the offset; None if it was committed for an earlier topic of the same name."""
     if value is None or topic is None or value.topic_id in (NO_TOPIC_ID, topic.id):
         return value
     return None
@@ -250,12 +260,12 @@ def _partition_response(kind: Any, index: int, value: OffsetCommitValue | None, 
 
 
 def _resolve_topic_or_none(topics: Topics, name: str, topic_id: TopicId, version: int) -> Topic | None:
-    """The topic that a request names, by its id from version 10 on."""
+    """Return the topic that a request names: by id from version 10 on, else by name."""
     return topics.with_id(topic_id) if version >= 10 else topics.named(name)
 
 
 def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> None:
-    """The offsets are forgotten, but for topics that the group subscribes to.
+    """Delete committed offsets, but not of topics that the group subscribes to.
 
     Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition
     UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
@@ -268,32 +278,32 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
         group.check_offset_deletion()
     if group is None and body.group_id not in turn.ledger.offsets:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
-    answers: dict[str, list[OffsetDeleteResponsePartition]] = {}  # a topic that is named twice is answered as one
-    for said in body.topics:
-        topic = turn.topics.named(said.name)
-        is_read = group is not None and group.subscribes_to(said.name)
-        partitions = answers.setdefault(said.name, [])
-        for index in (partition.partition_index for partition in said.partitions):
+    responses: dict[str, list[OffsetDeleteResponsePartition]] = {}  # a topic that is named twice is answered as one
+    for requested in body.topics:
+        topic = turn.topics.named(requested.name)
+        is_read = group is not None and group.subscribes_to(requested.name)
+        partitions = responses.setdefault(requested.name, [])
+        for index in (partition.partition_index for partition in requested.partitions):
             code = Code.NONE
             if topic is None or not 0 <= index < topic.partitions:
                 code = Code.UNKNOWN_TOPIC_OR_PARTITION
             elif is_read:
                 code = Code.GROUP_SUBSCRIBED_TO_TOPIC
             else:
-                turn.emit_all(_tombstones(turn.ledger, body.group_id, said.name, [index]))
+                turn.emit_all(_tombstones(turn.ledger, body.group_id, requested.name, [index]))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(code)))
-    topics = (OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in answers.items())
+    topics = (OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in responses.items())
     turn.reply(request.ticket, OffsetDeleteResponse(topics=tuple(topics)))
 
 
 def delete_group_offsets(turn: Turn, group_id: str) -> None:
-    """The group has committed nothing."""
+    """Delete every offset of the group."""
     for topic, partitions in sorted(turn.ledger.offsets.get(group_id, {}).items()):
         turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(partitions)))
 
 
 def delete_topic_offsets(turn: Turn, topic: str) -> None:
-    """No group has committed anything for the topic."""
+    """Delete every group's offsets of the topic."""
     for group_id, topics in sorted(turn.ledger.offsets.items()):
         if topic in topics:
             turn.emit_all(_tombstones(turn.ledger, group_id, topic, sorted(topics[topic])))

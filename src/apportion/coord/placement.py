@@ -1,13 +1,16 @@
-"""Which shard coordinates a group: Kafka's rule, so that clients, tools and a real Kafka's log agree with ours."""
+"""The shard of a group, by Kafka's rule, so that clients, tools and a real Kafka's log agree with
+ours.
+"""
 
 from functools import lru_cache
 
 
 @lru_cache(maxsize=1024)  # heartbeats ask for the same few groups again and again
 def shard_of(group_id: str, shards: int) -> int:
-    """The shard of `group_id` among `shards`: Java's string hash (over UTF-16 units), its absolute value, the remainder.
+    """Return the shard of `group_id` among `shards`: the absolute value of Java's string hash,
+    modulo `shards`.
 
-    The one hash without an absolute value in 32 bits counts as 0.
+    The hash runs over UTF-16 units. The one value without an absolute value in 32 bits counts as 0.
     """
     value = 0
     units = group_id.encode("utf-16-be", "surrogatepass")

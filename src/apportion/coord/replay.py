@@ -1,7 +1,9 @@
-"""What a shard's log says: `Ledger`, and one `apply_*` for each kind of record, the only functions that write it.
+"""The saved state of a shard, `Ledger`, and one `apply_*` for each kind of record: the only
+functions that write it.
 
-A running shard and a recovering one call the same functions. A compacted log may show a record before another that was written
-earlier, or without it; so no function demands a predecessor, and a conflicting claim is settled, never refused (KAFKA-19862).
+A running shard and a recovering one call the same functions. A compacted log may lack older
+records, or have them after newer ones; so no function demands a predecessor, and a conflicting
+claim is resolved and never refused (KAFKA-19862).
 """
 
 from collections.abc import Iterator
@@ -31,7 +33,9 @@ from apportion.wire.records.groups import (
 
 
 class Ledger:
-    """The saved state of one shard: its groups, and the offsets that groups (or nobody) committed."""
+    """The saved state of one shard: its groups and their committed offsets, also those of groups
+    without members.
+    """
 
     __slots__ = ("groups", "offsets")
 
@@ -46,26 +50,26 @@ class Ledger:
         return group
 
     def consumer_group_or_none(self, group_id: str) -> ConsumerGroup | None:
-        """The group of that id, if it is an incremental one."""
+        """Return the consumer group of that id; None if there is none."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def classic_group_or_none(self, group_id: str) -> ClassicGroup | None:
-        """The group of that id, if it is a classic one."""
+        """Return the classic group of that id; None if there is none."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def consumer_groups(self) -> Iterator[ConsumerGroup]:
-        """Every incremental group."""
+        """Return every consumer group."""
         return (group for group in self.groups.values() if isinstance(group, ConsumerGroup))
 
     def classic_groups(self) -> Iterator[ClassicGroup]:
-        """Every classic group."""
+        """Return every classic group."""
         return (group for group in self.groups.values() if isinstance(group, ClassicGroup))
 
 
 def apply_offset_commit(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-    """The partition's committed offset is `value`; a group without a single offset has no entry."""
+    """Set or delete one committed offset. A group without offsets has no entry."""
     if value is not None:
         ledger.offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
         return
@@ -79,9 +83,9 @@ def apply_offset_commit(ledger: Ledger, key: OffsetCommitKey, value: OffsetCommi
 
 
 def apply_classic_group(ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-    """The last assignment left the classic group like that; without a value it is forgotten. An incremental one is no more.
+    """Set or delete the saved state of a classic group; it takes a consumer group's place.
 
-    What its members do now is left alone: `Shard.loaded` gives a group that was read its life.
+    The live state is left alone: `Shard.loaded` makes it for a group that was read from the log.
     """
     group = ledger.classic_group_or_none(key.group)
     if value is None:
@@ -95,7 +99,7 @@ def apply_classic_group(ledger: Ledger, key: GroupMetadataKey, value: GroupMetad
 
 
 def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
-    """The value without a view of the bytes that it was read from."""
+    """Return the value with copies of the bytes that it was read from."""
     if all(isinstance(member.subscription, bytes) and isinstance(member.assignment, bytes) for member in value.members):
         return value
     members = (
@@ -122,7 +126,7 @@ def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
 
 
 def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
-    """The group has that epoch; without a value the group is forgotten."""
+    """Set the epoch and the metadata hash of a consumer group, or delete the group."""
     if value is None:
         if ledger.consumer_group_or_none(key.group_id) is not None:
             del ledger.groups[key.group_id]
@@ -134,7 +138,7 @@ def apply_group_epoch(ledger: Ledger, key: ConsumerGroupMetadataKey, value: Cons
 def apply_member_metadata(
     ledger: Ledger, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None
 ) -> None:
-    """The member has said that; without a value it is gone, with all that it had."""
+    """Set the metadata of a member, or delete the member with its assignment."""
     if value is not None:
         saved = _consumer_group(ledger, key.group_id).saved
         member = _member(saved, key.member_id)
@@ -159,7 +163,10 @@ def apply_member_metadata(
 def apply_assignment_epoch(
     ledger: Ledger, key: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
 ) -> None:
-    """The targets are for that epoch; without a value there are none, as in a new group: this may be the end of an older one."""
+    """Set the epoch of the target assignment.
+
+    A tombstone resets it as in a new group: it may be the end of an older group of that id.
+    """
     if value is not None:
         _consumer_group(ledger, key.group_id).saved.assignment_epoch = value.assignment_epoch
     elif (group := ledger.consumer_group_or_none(key.group_id)) is not None:
@@ -169,7 +176,7 @@ def apply_assignment_epoch(
 def apply_target_assignment(
     ledger: Ledger, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
 ) -> None:
-    """The member shall have that; without a value, nothing."""
+    """Set or delete the target assignment of a member."""
     if value is not None:
         saved = _consumer_group(ledger, key.group_id).saved
         _member(saved, key.member_id).target = saved.units.assign_units(value.topic_partitions)
@@ -180,7 +187,7 @@ def apply_target_assignment(
 def apply_current_assignment(
     ledger: Ledger, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> None:
-    """The member has that; without a value, nothing, and it has been at no epoch."""
+    """Set the current assignment of a member; a tombstone leaves it with none, and at no epoch."""
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
         return
     saved = _consumer_group(ledger, key.group_id).saved
@@ -200,7 +207,7 @@ def apply_current_assignment(
 
 
 def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
-    """Nothing changes: the record is known, and of no use here."""
+    """Ignore a record of a kind that is known and not used."""
 
 
 def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
@@ -225,7 +232,7 @@ def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> ConsumerGr
 
 
 def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
-    """The group's counts of subscribers, votes and speakers with, or without, this member."""
+    """Count the member's subscription, assignor and protocols in (`step` 1) or out (-1)."""
     for topic in member.metadata.subscribed_topic_names:
         _count(saved.subscriber_counts, topic, step)
     if member.metadata.server_assignor is not None:
@@ -238,7 +245,7 @@ def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember,
 
 
 def _count_stable(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
-    """The group's count of members that are STABLE with, or without, this member."""
+    """Count the member in (`step` 1) or out (-1) if it is STABLE."""
     if member.state is MemberState.STABLE:
         _count(saved.stable_members_by_epoch, member.epoch, step)
 
@@ -250,7 +257,7 @@ def _count(counts: dict[Any, int], name: Any, step: int) -> None:
 
 
 def _release_instance(saved: ConsumerGroupSavedState, member: ConsumerGroupMember) -> None:
-    """The member's instance is free, unless another member has taken it already."""
+    """Free the member's group instance id, unless another member has it already."""
     instance_id = member.metadata.instance_id
     if instance_id is not None and saved.instances.get(instance_id) == member.member_id:
         del saved.instances[instance_id]

@@ -1,8 +1,10 @@
-"""Offsets that nobody needs any more, and groups of which nothing is left: looked for every now and then, a share in each step.
+"""Expiry of committed offsets, and deletion of empty groups whose last offset has expired.
 
-An offset goes when it was needed last `offsets.retention.minutes` ago; since when, the group says (`unneeded_since_ms`), and where
-there is no group, since its commit. One that was committed with a time to live goes at that time, unless it is needed. Deadlines
-count monotonic time, ages wall time. Source: Kafka 4.3's OffsetExpirationCondition, and KIP-211.
+An offset expires `offsets.retention.minutes` after the group last needed it
+(`expirable_since_ms_or_none`), or after its commit if there is no group. One that was committed
+with a retention time expires then, unless the group needs it. Deadlines count monotonic time, ages
+wall time.
+Source: Kafka 4.3's OffsetExpirationCondition, and KIP-211.
 """
 
 from collections.abc import Iterator
@@ -16,17 +18,20 @@ from apportion.wire.records.groups import OffsetCommitValue
 
 RETENTION = "retention"
 OFFSETS_PER_STEP = 2_000
-"""After so many offsets, or tombstones, a step ends and the next one goes on. A group is looked at as a whole."""
+"""How many offsets a step looks at or deletes. A group is looked at as a whole."""
 MINUTE_MS = 60_000
 
 
 def arm(turn: Turn) -> None:
-    """The next look is due after the usual interval."""
+    """Arm the next check after `offsets.retention.check.interval.ms`."""
     turn.deadlines.arm((RETENTION,), turn.now.mono_ms + turn.settings.offsets_retention_check_interval_ms)
 
 
 def expire_offsets(turn: Turn, key: Key) -> None:
-    """What nobody needs is forgotten, in the groups that the key names behind its kind; in all, if it names none."""
+    """Delete expired offsets, of the groups that the key names or of all.
+
+    A step that has looked at OFFSETS_PER_STEP offsets ends, and the rest is for the next one.
+    """
     group_ids: tuple[str, ...] = key[1] if len(key) > 1 else tuple({**turn.ledger.groups, **turn.ledger.offsets})
     left = OFFSETS_PER_STEP
     for number, group_id in enumerate(group_ids):
@@ -41,7 +46,9 @@ def expire_offsets(turn: Turn, key: Key) -> None:
 
 
 def _delete_expired(turn: Turn, group_id: str) -> bool:
-    """Offsets of the group that have expired are gone, and with the last of them the group; False if there may be more."""
+    """Delete the group's expired offsets, and the group with the last of them; return False if
+    there may be more.
+    """
     expired = list(islice(_expired_offsets(turn, group_id), OFFSETS_PER_STEP))
     for topic, partition in expired:
         turn.emit(records.offset_commit(group_id, topic, partition, None))
@@ -54,7 +61,7 @@ def _delete_expired(turn: Turn, group_id: str) -> bool:
 
 
 def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
-    """Topic and partition of every offset of the group that has expired."""
+    """Yield topic and partition of each expired offset of the group."""
     group = turn.ledger.groups.get(group_id)
     for topic, partitions in turn.ledger.offsets.get(group_id, {}).items():
         for partition, value in partitions.items():

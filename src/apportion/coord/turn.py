@@ -1,4 +1,7 @@
-"""One step's pen and paper. `emit` is the only way to change what is saved, and `close` gives the actions in order."""
+"""One step of a shard: what it may read, and the one way in which it writes.
+
+`emit` is the only way to change saved state; `close` returns the step's actions in order.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -15,7 +18,10 @@ Action = Append | Reply | Note
 
 
 class GroupRequest(NamedTuple, Generic[B]):
-    """A request that waits for its answer: what was asked, in which version, by whom, and 16 bytes for an id it may need."""
+    """A request to the coordinator, which one reply must answer.
+
+    fresh: 16 random bytes, for an id that the step may need.
+    """
 
     ticket: Ticket
     body: B
@@ -25,9 +31,10 @@ class GroupRequest(NamedTuple, Generic[B]):
 
 
 class Turn:
-    """One step of one shard: the state to read, and the pen to write with.
+    """One step of one shard.
 
-    A reply stands behind every record that was emitted before it, so nobody is told what is not in the log first.
+    A reply stands behind every record that was emitted before it, so no response tells of a record
+    that is not in the log.
     """
 
     __slots__ = (
@@ -61,47 +68,49 @@ class Turn:
         self.now = now
         self._apply = apply
         self._parked = parked
-        self.on_members_leaving = (
-            gives_way  # asked with a group and members that leave: True, and a group of another kind is in its place
-        )
+        self.on_members_leaving = gives_way  # see `downgrade_if_last_consumer_left`
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[Action] = []
 
     @property
     def has_written(self) -> bool:
-        """True once this step has emitted a record; from then on it may refuse nothing."""
+        """True once the step has emitted a record; from then on it may not refuse its request."""
         return bool(self._unappended) or any(isinstance(action, Append) for action in self._actions)
 
     def emit(self, record: CoordinatorRecord) -> None:
-        """The record counts from now on, and will be in the log before any later reply is sent."""
+        """Apply the record to the saved state, and append it to the log before any later reply."""
         self._apply[record.key.__class__](self.ledger, record.key, record.value)
         self._unappended.append(record)
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
-        """The records count from now on, in their order."""
+        """Emit the records in their order."""
         for record in records:
             self.emit(record)
 
     def reply(self, ticket: Ticket, body: Any) -> None:
-        """The ticket is spent on `body`."""
+        """Answer the request of `ticket` with `body`."""
         self._append_records()
         self._actions.append(Reply(ticket, body))
 
     def park(self, request: GroupRequest[Any]) -> Ticket:
-        """The request waits for a later step. Its ticket is for the group to keep, and to `release` before it is spent."""
+        """Keep the request for a later step, and return its ticket; the group must `unpark` it
+        before it replies.
+        """
         self._parked[request.ticket] = request.version
         return request.ticket
 
     def unpark(self, ticket: Ticket | None) -> int | None:
-        """The version in which the parked ticket must be answered now; None if nobody waits for it any more."""
+        """Return the version of a parked request that may be answered now; None if its connection
+        has closed.
+        """
         return None if ticket is None else self._parked.pop(ticket, None)
 
     def note(self, level: str, text: str) -> None:
-        """The process's log will have this line."""
+        """Write one line to the log of the process."""
         self._actions.append(Note(level, text))
 
     def close(self) -> list[Action]:
-        """What this step asks for, in the order in which it must be done."""
+        """Return the actions of this step, in the order in which they must be carried out."""
         self._append_records()
         return self._actions
 

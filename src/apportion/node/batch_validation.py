@@ -1,11 +1,13 @@
-"""Which batches a topic takes, and in which form they are stored.
+"""Validation of the record batches that producers send (Kafka's LogValidator): what a topic
+accepts, and in which form it is stored.
 
-A batch is judged by its header and by what its records say of themselves: their times, and whether they have keys. No record is
-made of it, and one that is stored in another compression is packed anew as a whole. Since everybody waits for that, one request
-may have so much looked into and no more (`ValidationBudget`). A batch that is too large for it is refused where its topic asks for
-keys,
-for young records or for another compression; elsewhere its header is believed.
-Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows no log and no producer state.
+A batch is judged by its header and by the timestamps and keys of its records. No record becomes an
+object, and a batch that is stored in another compression is compressed again as a whole. Because
+every client waits for that, one request has a budget for it (`ValidationBudget`). A batch beyond
+the budget is refused where its topic demands keys, a lower bound of timestamps or another
+compression; elsewhere its header is believed.
+Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows
+no log and no producer state.
 """
 
 from collections.abc import Sequence
@@ -37,10 +39,11 @@ NO_TIMESTAMP = -1
 
 
 class ValidationBudget:
-    """How much of one request may still be looked into.
+    """How much of one request may still be inspected.
 
-    records: to be looked at, in batches of any kind. size_bytes: to be decompressed, or compressed anew; GZIP_COSTS times as many
-    for what becomes gzip. named: so many records at fault are named each; the sentence of a batch counts them all.
+    records: how many records, in batches of any kind.
+    size_bytes: how many bytes to decompress or to compress again; gzip counts GZIP_COST times.
+    reported: how many faulty records to report one by one; the message of a batch counts them all.
     """
 
     __slots__ = ("records", "reported", "size_bytes")
@@ -51,9 +54,11 @@ class ValidationBudget:
         self.reported = MAX_REPORTED
 
     def decompress(self, view: memoryview, header: BatchHeader, codec: int | None) -> bytes:
-        """Return the records of a batch, decompressed. codec: of the compression that they are to be packed in anew, if any.
+        """Return the records of a batch, decompressed. codec: the compression to store it in, if it
+        changes.
 
-        Errors: TooMuch beyond what may be looked into, INVALID_RECORD. Either may have cost all that was left, so nothing is left.
+        Errors: BudgetExceeded, INVALID_RECORD. Either may have used up the budget, so nothing is
+        left of it.
         """
         if header.count > self.records:
             raise BudgetExceeded(f"{header.count} records", is_alone=header.count > MAX_RECORDS)
@@ -73,7 +78,9 @@ class ValidationBudget:
 
 
 class BudgetExceeded(Refused):
-    """A batch that there is no time to look into. Producers split what is too large alone, and send again what came with others."""
+    """A batch that is too large to inspect: MESSAGE_TOO_LARGE, upon which producers split it, if
+    alone, else REQUEST_TIMED_OUT.
+    """
 
     def __init__(self, what: str, *, is_alone: bool) -> None:
         code = Code.MESSAGE_TOO_LARGE if is_alone else Code.REQUEST_TIMED_OUT
@@ -82,14 +89,14 @@ class BudgetExceeded(Refused):
 
 
 class RecordError(NamedTuple):
-    """Why one record, by its place in the batch, was refused."""
+    """Why one record of a batch was refused."""
 
     batch_index: int
     why: str
 
 
 class RecordsRefused(Refused):
-    """A batch that was refused for the sake of single records, each of which is told."""
+    """A batch that was refused because of single records, each of which is reported."""
 
     def __init__(self, code: Code, why: str, faults: Sequence[RecordError]) -> None:
         super().__init__(code, why)
@@ -97,7 +104,7 @@ class RecordsRefused(Refused):
 
 
 class ValidatedBatch(NamedTuple):
-    """A batch in the form in which it goes to the log, and its header."""
+    """A batch in the form in which it is stored, and its header."""
 
     batch: bytearray
     header: BatchHeader
@@ -106,11 +113,11 @@ class ValidatedBatch(NamedTuple):
 def validate_batch(
     view: memoryview, header: BatchHeader, rules: TopicRules, *, now_ms: int, budget: ValidationBudget
 ) -> ValidatedBatch:
-    """Return the checked batch `view` as a topic of these rules stores it at wall clock `now_ms`.
+    """Return the batch `view` as a topic of these rules stores it at wall clock `now_ms`.
 
-    Errors: INVALID_TIMESTAMP and INVALID_RECORD with the records that are at fault; TooMuch for a batch that would have to be
-    looked into and holds more than `allowance`; MESSAGE_TOO_LARGE also for one that has grown beyond `max.message.bytes` by the
-    topic's own compression: producers split it; RECORD_LIST_TOO_LARGE for one that no segment of the topic has room for.
+    Errors: INVALID_TIMESTAMP and INVALID_RECORD with the faulty records; BudgetExceeded for a batch
+    that must be inspected and exceeds the budget; MESSAGE_TOO_LARGE also for one that exceeds
+    `max.message.bytes` after compression; RECORD_LIST_TOO_LARGE for one larger than a segment.
     """
     if rules.is_append_time and header.timestamp_type == 1:
         faults = [
@@ -144,12 +151,14 @@ def validate_batch(
 
 
 def _needs_every_record(rules: TopicRules) -> bool:
-    """Whether the header of a batch cannot say what the topic asks for: a key in each record, and none that is too old."""
+    """Return whether only the records can tell if the batch is valid: keys for compaction, or a
+    lower bound of timestamps.
+    """
     return rules.is_compacted or (not rules.is_append_time and rules.before_max_ms < NEVER_TOO_OLD_MS)
 
 
 def _checks_records(rules: TopicRules) -> bool:
-    """Whether the topic asks for anything that a single record may not have."""
+    """Return whether the topic demands anything that a single record may lack."""
     return _needs_every_record(rules) or (not rules.is_append_time and rules.after_max_ms < NEVER_TOO_LATE_MS)
 
 
@@ -161,7 +170,9 @@ def _scan(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 
 def _check_records(scan: RecordColumns, rules: TopicRules, now_ms: int, budget: ValidationBudget) -> None:
-    """Refuse a batch with records that have no key where they need one, or a timestamp out of bounds; name them."""
+    """Refuse a batch with records that lack a key or have a timestamp out of bounds, and report
+    them.
+    """
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
         least_ms, most_ms = max(now_ms - rules.before_max_ms, -(1 << 63)), min(now_ms + rules.after_max_ms, (1 << 63) - 1)

@@ -1,4 +1,4 @@
-"""What the handlers of a node share: its settings, its address, its journal, its topics and its partitions."""
+"""What the request handlers share: settings, address, flush gate, topics and partitions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Address(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A response, and the mark that must be durable before anybody sees it."""
+    """A response, and the flush that must succeed before it may be sent."""
 
     body: Any
     flush_seq: int = 0
@@ -29,7 +29,9 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class BrokerContext:
-    """The state that data requests read and write; groups live in the coordinators instead."""
+    """The state that handlers of data requests read and write; groups are in the coordinators
+    instead.
+    """
 
     settings: BrokerSettings
     address: Address
@@ -40,12 +42,12 @@ class BrokerContext:
     deadlines: Deadlines
 
     def partition_or_none(self, name: str, index: int) -> Partition | None:
-        """The partition of that name and index; None if there is no such topic or partition."""
+        """Return the partition of that topic name and index; None if there is none."""
         topic = self.topic_service.topics.named(name)
         return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
 
     def partition_by_id_or_none(self, topic_id: bytes, index: int) -> Partition | None:
-        """The partition of that topic id and index; None if there is none (any more)."""
+        """Return the partition of that topic id and index; None if there is none."""
         topic = self.topic_service.topics.with_id(topic_id)
         return None if topic is None or not 0 <= index < topic.partitions else self.partitions.of(topic, index)
 

@@ -1,7 +1,8 @@
-"""When the logs of `__consumer_offsets` are cleaned: one at a time, in short steps between which everybody else has their turn.
+"""The log cleaner of `__consumer_offsets`: which log is compacted when.
 
-A log is looked at when something of it has become durable, so nothing is asked of one that rests. What a cleaning does, and why a
-loss of power cannot hurt it, is said in `store/compact.py`.
+One log at a time, in short steps between which requests are served. A log is considered when
+something of it has become durable, so idle logs cost nothing. Compaction itself, and why a power
+loss cannot hurt it, is explained in `store/compact.py`.
 """
 
 from contextlib import suppress
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 CLEANING: Key = ("cleaning",)
 """The deadline of the next step."""
 PAUSE_MS = 10  # between two steps of a few milliseconds each
-RETRY_MS = 60_000  # how long a disk that has refused is left alone
-DELETE_RETENTION_MS = 86_400_000  # Kafka's delete.retention.ms: a reader who is no slower sees every deletion
+RETRY_MS = 60_000  # the pause after an error of the disk
+DELETE_RETENTION_MS = 86_400_000  # Kafka's delete.retention.ms: how long tombstones are kept
 
 
 class CleaningJob:
-    """One cleaning under way. mark: when that is durable it goes on; 0: it does not wait for the disk."""
+    """One cleaning under way. flush_seq: the flush that it waits for; 0 if it waits for none."""
 
     __slots__ = ("before_bytes", "flush_seq", "log", "partition", "steps")
 
@@ -41,12 +42,12 @@ class CleaningJob:
 
     @property
     def name(self) -> str:
-        """The partition as people name it."""
+        """The partition's name for the log."""
         return f"{self.partition.topic.name}-{self.partition.index}"
 
 
 class Cleaner:
-    """The cleaning that is under way, and the partitions that wait for theirs."""
+    """The cleaning under way, and the partitions that wait for theirs."""
 
     __slots__ = ("_damaged", "_deadlines", "_job", "_journal", "_notes", "_waiting")
 
@@ -59,7 +60,7 @@ class Cleaner:
         self._notes: list[Note] = []
 
     def consider(self, partition: Partition, now: Instant) -> None:
-        """What was written of the partition is durable: if too much of its log was never cleaned, it will be."""
+        """Queue the partition for cleaning if enough of its log is dirty; call it after a flush."""
         if partition.topic.name != OFFSETS_TOPIC or partition in self._damaged:
             return
         if self._job is not None and self._job.partition is partition:
@@ -73,7 +74,7 @@ class Cleaner:
                 self._arm(now.mono_ms)
 
     def run_step(self, now: Instant) -> None:
-        """The next step is done, of the cleaning that is under way or of a new one."""
+        """Run the next step of the cleaning under way, or begin the next cleaning."""
         job, self._job = self._job, None
         if job is None or job.log is not job.partition.log:  # else its log was cut back, and will be looked at again
             job = self._next_job_or_none(now)
@@ -95,28 +96,30 @@ class Cleaner:
             self._arm(now.mono_ms)
 
     def flushed(self, durable: int, now: Instant) -> None:
-        """Whatever is written up to mark `durable` is on the disk."""
+        """Go on with a cleaning that waited for this flush."""
         if self._job is not None and 0 < self._job.flush_seq <= durable:
             self._job.flush_seq = 0
             self._arm(now.mono_ms)
 
     def flush_failed(self) -> None:
-        """A cleaning that waited for the disk is given up; its log was cut back with all else that was not durable."""
+        """Give up a cleaning that waited for the flush; its log was cut back with everything that
+        was not durable.
+        """
         if self._job is not None and self._job.flush_seq:
             self._job = None
 
     def rearm(self, now: Instant) -> None:
-        """Arm the turn of those that still wait, though it is not known what became of the step before."""
+        """Arm the next step after a failed one, if partitions wait."""
         if self._job is None and self._waiting:
             self._arm(now.mono_ms + RETRY_MS)
 
     def notes(self) -> list[Note]:
-        """What is to be said since the last call."""
+        """Return the log lines since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
     def _step_ended(self, pause: CleanerPause | None, job: CleaningJob, now: Instant) -> None:
-        """The step has ended with that pause; None: the cleaning has ended."""
+        """Go on after a step. pause: why it stopped; None when the cleaning is done."""
         if pause is None:
             text = f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
             self._notes.append(Note("info", text))
@@ -129,7 +132,7 @@ class Cleaner:
             self._arm(now.mono_ms + PAUSE_MS)
 
     def _next_job_or_none(self, now: Instant) -> CleaningJob | None:
-        """A cleaning of the partition that has waited longest and still wants one."""
+        """Begin the cleaning that has waited longest and is still worth it."""
         while self._waiting:
             partition = next(iter(self._waiting))
             del self._waiting[partition]
@@ -138,6 +141,6 @@ class Cleaner:
         return None
 
     def _arm(self, at_ms: int) -> None:
-        """The next step is then, unless another moment was said before."""
+        """Arm the next step, unless it is armed already."""
         if CLEANING not in self._deadlines:
             self._deadlines.arm(CLEANING, at_ms)

@@ -1,7 +1,8 @@
-"""The coordinator shards of this broker: one for each partition of `__consumer_offsets` that was ever needed.
+"""The coordinator shards of this broker, one for each partition of `__consumer_offsets` in use.
 
-A group belongs to the shard that Java's hash of its id names. What a shard appends goes to its partition as one batch, and every
-answer of the shard waits until that is durable. A request over several groups is split and its answers joined under one ticket.
+A group belongs to the shard that `shard_of` names. What a step of a shard appends becomes one batch
+of its partition, and every response waits until all that its shard has appended is durable. A
+request about several groups is split, and its responses are joined under one ticket.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,21 +26,25 @@ if TYPE_CHECKING:
     from apportion.deadlines import Key
 
 SendReply = Callable[[int, PendingReply], None]
-"""Sends an answer when its mark is durable."""
+"""Sends a reply once the flush of that number has succeeded."""
 
 
 def required_flush_seq(shard_seq: int, step_seq: int) -> int:
-    """An answer waits for all that its shard has appended, whoever caused that: it may tell of any of it.
+    """Return the flush that a response has to wait for.
 
-    shard_mark: of all that the shard has appended so far. step_mark: of what the step that answers has; 0: nothing.
+    It waits for all that its shard has appended, not just for its own step: it may tell of any of
+    that.
+    shard_seq: the flush of all that the shard has appended. step_seq: that of this step; 0 for
+        nothing.
     """
     return shard_seq
 
 
 class HostedShard:
-    """One shard on its partition. `flush_seq` is when everything that its answers may tell of is durable.
+    """A shard on its partition. flush_seq: the flush of all that its responses may tell of.
 
-    is_confirmed: False from its start, or that of a step, until what the step is a part of is done; for ever if that broke off.
+    is_confirmed: False while a unit of work that stepped the shard is under way, and for good if
+        that failed.
     """
 
     __slots__ = ("deadline", "flush_seq", "is_confirmed", "parked", "partition", "shard")
@@ -54,7 +59,9 @@ class HostedShard:
 
 
 class SplitRequest:
-    """A request whose parts, in the order of `tickets`, are with several shards; None stands where an answer is missing."""
+    """A request whose parts, in the order of `tickets`, are with several shards. None stands for a
+    missing response.
+    """
 
     __slots__ = ("answers", "request", "tickets")
 
@@ -65,7 +72,7 @@ class SplitRequest:
 
 
 class Coordinators:
-    """All seats, and the way of every group request to its shard and back."""
+    """The loaded shards, and the way of each group request to its shard and back."""
 
     __slots__ = ("_broker", "_hosted", "_last_part", "_notes", "_send_reply", "_splits", "_stepped")
 
@@ -79,7 +86,7 @@ class Coordinators:
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
-        """The request is with the shard of its group, or its parts are with theirs."""
+        """Hand the request to the shard of its group, or its parts to theirs."""
         split = SPLITS.get(type(arrived.request))
         if split is None:
             self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
@@ -96,7 +103,9 @@ class Coordinators:
             self._step_parts(arrived, parts, now)
 
     def combine_parts(self, reply: PendingReply) -> PendingReply | None:
-        """Return the answer to the whole request if this is its last part; None while others are missing, or after `forget`."""
+        """Return the whole request's reply if this was its last part; None while others are
+        missing.
+        """
         split = self._splits.get(reply.ticket)
         if split is None:
             return None
@@ -107,7 +116,9 @@ class Coordinators:
         return PendingReply(split.request.ticket, SPLITS[type(split.request.request)].join(answers), split.request)
 
     def abandon(self, ticket: Ticket) -> Arrived | None:
-        """Forget a request in parts that has this ticket, or a part with it; return the whole request, or None if there is none."""
+        """Forget the split request that has this ticket, or a part with it; return it, or None if
+        there is none.
+        """
         for split in self._splits.values():
             if split.request.ticket == ticket or ticket in split.answers:
                 self.forget(split.tickets[0])
@@ -115,32 +126,32 @@ class Coordinators:
         return None
 
     def forget(self, part: Ticket) -> None:
-        """Join no more the request that this part is of: it was answered."""
+        """Forget the split request of this part: it was answered."""
         for ticket in self._splits[part].tickets:
             del self._splits[ticket]
 
     def indexes(self) -> list[int]:
-        """Return the number of each shard, in the order in which they were seated."""
+        """Return the index of each loaded shard, in the order of loading."""
         return list(self._hosted)
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
-        """Return the number of each shard that knows other topics than these."""
+        """Return the index of each shard that has not been told these topics."""
         return [index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics]
 
     def update_topics(self, index: int, now: Instant) -> None:
-        """Tell a shard of the topics that there are now; it shows nothing of them before they are durable."""
+        """Tell a shard the present topics. Its responses wait until those are durable."""
         hosted = self._hosted.get(index)
         if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:
             hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
             self._step(hosted, TopicsChanged(self._broker.topic_service.topics), now)
 
     def tick(self, index: int, now: Instant) -> None:
-        """The deadlines of that shard that have come are served."""
+        """Let the shard serve its due deadlines."""
         if index in self._hosted:
             self._step(self._hosted[index], Tick(), now)
 
     def drop_tickets(self, said: tuple[int, Gone], now: Instant) -> None:
-        """Let the shard of that number wait for these tickets no more."""
+        """Tell the shard of that index that the connections of these tickets have closed."""
         hosted = self._hosted.get(said[0])
         if hosted is not None:
             for ticket in said[1].tickets:
@@ -148,7 +159,7 @@ class Coordinators:
             self._step(hosted, said[1], now)
 
     def load_all(self, now: Instant) -> None:
-        """Every shard that has a log is as its log says."""
+        """Load every shard that has a log."""
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is not None:
             for index in self._broker.partitions.written_indexes(topic):
@@ -169,37 +180,41 @@ class Coordinators:
         return parked
 
     def unconfirmed(self) -> list[Partition]:
-        """The partitions of the shards that were stepped since `confirm`. If that broke off, nobody may be told what they say."""
+        """Return the partitions of the shards that were stepped since `confirm`."""
         return [hosted.partition for hosted in self._hosted.values() if not hosted.is_confirmed]
 
     def rearm(self, from_ms: int) -> None:
-        """Arm the tick of every shard, since one may have been lost on its way; none comes before `from_ms`."""
+        """Arm the tick of every shard, at `from_ms` at the earliest, after a failed step may have
+        lost one.
+        """
         for hosted in self._hosted.values():
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep what the shards have done until now, whatever comes after."""
+        """Keep what the shards have done: the unit of work has succeeded."""
         for hosted in self._stepped:
             hosted.is_confirmed = True
         self._stepped.clear()
 
     def shards(self) -> Iterator[tuple[Partition, Shard]]:
-        """The shards with the partitions of their logs, in the order in which they were seated."""
+        """Return the shards with the partitions of their logs, in the order of loading."""
         return ((hosted.partition, hosted.shard) for hosted in self._hosted.values())
 
     def notes(self) -> Iterable[Note]:
-        """What the shards have said since the last call."""
-        said, self._notes = self._notes, []
-        return said
+        """Return the log lines of the shards since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
 
     def _shard_of(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """The seat of the group's shard, taken now if it was empty."""
+        """Return the shard of the group, loaded if it was not; creates `__consumer_offsets` if
+        needed.
+        """
         topic = self._broker.topic_service.ensure_offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
         return self._hosted.get(index) or self._load(index, self._broker.partitions.of(topic, index), now)
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
-        """A new shard that has read its log sits at `index`."""
+        """Load a shard: replay its log."""
         shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
         for record in stored_records(partition):
             shard.replay(record[0], offset=record[1])
@@ -224,7 +239,7 @@ class Coordinators:
         self._perform(hosted, hosted.shard.step(event, now), now)
 
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
-        """The shard's actions in their order: appends first make every later answer wait for them."""
+        """Carry out the shard's actions in order; an append makes every later response wait for it."""
         step_seq = 0
         for action in actions:
             if type(action) is Reply:
@@ -246,7 +261,7 @@ class Coordinators:
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:
-        """Have the shard ticked when it wants to be, but not before `from_ms`."""
+        """Arm the shard's tick, at `from_ms` at the earliest."""
         wake_ms = hosted.shard.wake_at()
         if wake_ms is None:
             self._broker.deadlines.disarm(hosted.deadline)
@@ -255,20 +270,21 @@ class Coordinators:
 
 
 def stored_records(partition: Partition, since: int = 0) -> Iterable[tuple[CoordinatorRecord, int]]:
-    """The records of a shard's log with their offsets, oldest first; kinds that are not known here are left out.
+    """Yield the records of a shard's log with their offsets, oldest first, without unknown kinds.
 
-    since: what stands before this offset is left out; it may be below the log's start, or in a batch that was cleaned.
-
-    Damaged, with the place, for a record that cannot be read: to go on without it would be to forget a commit or an epoch.
+    since: the first offset to yield; it may be below the log's start, or in a batch that was
+        compacted away.
+    Errors: Damaged, with the offset, for a record that cannot be decoded: without it a commit or an
+    epoch would be lost.
     """
     offset = max(since, partition.log.start_offset)
     try:
         for view in partition.log.batches(offset):
             offset = int.from_bytes(view[:8], "big")
-            for stood in decode_batch(view):
-                offset = stood.offset
-                key = None if stood.key is None or offset < since else decode_key(stood.key)
+            for record in decode_batch(view):
+                offset = record.offset
+                key = None if record.key is None or offset < since else decode_key(record.key)
                 if key is not None:
-                    yield CoordinatorRecord(key, None if stood.value is None else decode_value(key, stood.value)), offset
+                    yield CoordinatorRecord(key, None if record.value is None else decode_value(key, record.value)), offset
     except DecodeError as error:
         raise Damaged(f"{partition.topic.name}-{partition.index}, offset {offset}: {error}") from None

@@ -1,11 +1,18 @@
-"""Fetches that wait: each until one of its partitions has grown enough, or its deadline."""
+"""Delayed fetches (Kafka's fetch purgatory): Fetch requests that wait for more records.
+
+A fetch waits until one of its partitions has changed so that it has `min_bytes`, or until its
+deadline (`max_wait_ms`), whichever comes first. It knows no logs: the node asks for a new result.
+"""
 
 from apportion.machine import Arrived, Ticket
 from apportion.topics import IdPartition
 
 
 class DelayedFetches:
-    """Parked requests, by the partitions that could end their wait."""
+    """Parked requests, and for each partition the ones that a change of it could complete.
+
+    ready: tickets of which a partition has changed since they were tried last, oldest change first.
+    """
 
     __slots__ = ("_by_partition", "_partitions", "_requests", "ready")
 
@@ -14,7 +21,6 @@ class DelayedFetches:
         self._partitions: dict[Ticket, tuple[IdPartition, ...]] = {}
         self._by_partition: dict[IdPartition, dict[Ticket, None]] = {}
         self.ready: dict[Ticket, None] = {}
-        """The tickets whose partitions have changed since they were looked at last."""
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -22,31 +28,31 @@ class DelayedFetches:
     def __contains__(self, ticket: Ticket) -> bool:
         return ticket in self._requests
 
-    def park(self, asked: Arrived, partitions_: tuple[IdPartition, ...]) -> None:
-        """The request waits for a change at any of `places`."""
-        self._requests[asked.ticket] = asked
-        self._partitions[asked.ticket] = tuple(dict.fromkeys(partitions_))
-        for place in self._partitions[asked.ticket]:
-            self._by_partition.setdefault(place, {})[asked.ticket] = None
+    def park(self, request: Arrived, partitions: tuple[IdPartition, ...]) -> None:
+        """Keep the request until one of `partitions` changes."""
+        self._requests[request.ticket] = request
+        self._partitions[request.ticket] = tuple(dict.fromkeys(partitions))
+        for partition in self._partitions[request.ticket]:
+            self._by_partition.setdefault(partition, {})[request.ticket] = None
 
-    def partition_changed(self, place: IdPartition) -> None:
-        """Those who wait at `place` are worth another look."""
-        if place in self._by_partition:
-            self.ready.update(self._by_partition[place])
+    def partition_changed(self, partition: IdPartition) -> None:
+        """Have the fetches of the partition tried again."""
+        if partition in self._by_partition:
+            self.ready.update(self._by_partition[partition])
 
     def request_or_none(self, ticket: Ticket) -> Arrived | None:
-        """The request that waits under `ticket`; None if there is none."""
+        """Return the request parked under `ticket`; None if there is none."""
         return self._requests.get(ticket)
 
     def remove(self, ticket: Ticket) -> Arrived | None:
-        """The request no longer waits; None if it did not.
+        """Forget the request and return it; None if it was not parked.
 
-        That is so whatever a step that broke off has left of it: who never came to wait everywhere leaves as well.
+        It also removes what a `park` that failed halfway has left.
         """
-        for place in self._partitions.pop(ticket, ()):
-            tickets = self._by_partition.get(place, {})
+        for partition in self._partitions.pop(ticket, ()):
+            tickets = self._by_partition.get(partition, {})
             tickets.pop(ticket, None)
             if not tickets:
-                self._by_partition.pop(place, None)
+                self._by_partition.pop(partition, None)
         self.ready.pop(ticket, None)
         return self._requests.pop(ticket, None)

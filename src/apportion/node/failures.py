@@ -1,6 +1,7 @@
-"""Steps that broke off: how long to wait before what is left is tried again, and what the log says of them.
+"""Failed steps: the pause before a retry, and what the log says of them.
 
-The first failure at a place has a line; others of the same place are counted, with one line a minute. It knows no clock.
+The first failure at a line of code is logged; others at the same line are counted, and logged once
+a minute. It knows no clock.
 """
 
 from apportion.machine import Note
@@ -10,11 +11,11 @@ IN_A_ROW_MS = 10_000
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 10, 1_000
 COUNTED_EACH_MS = 60_000
 MAX_PLACES = 16
-"""So many places are told apart."""
+"""How many places are counted separately."""
 
 
 class StepFailures:
-    """The failures of late. pause_ms: how long what failed is to be left alone; 0 after the first of a row."""
+    """The recent failures. pause_ms: how long to wait before a retry; 0 after the first of a row."""
 
     __slots__ = ("_last_ms", "_latest", "_repeats", "pause_ms")
 
@@ -25,7 +26,7 @@ class StepFailures:
         self._latest: dict[str, str] = {}
 
     def add(self, error: Exception, now_ms: int) -> list[Note]:
-        """Return the line about a failure, or nothing where it is only counted."""
+        """Return the log line about a failure; nothing if it is only counted."""
         is_first = self._last_ms is None or now_ms - self._last_ms > IN_A_ROW_MS
         self.pause_ms = 0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         self._last_ms = now_ms
@@ -40,7 +41,7 @@ class StepFailures:
         return []
 
     def take_counted(self) -> list[Note]:
-        """Return a line for each place of more failures since the last call, and forget the others."""
+        """Return a log line for each place with counted failures, and forget the other places."""
         again = {place: times for place, times in self._repeats.items() if times}
         notes = [
             Note("error", f"{times:,} more steps failed at {place}, the last one with {self._latest[place]}")

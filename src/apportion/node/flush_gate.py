@@ -1,4 +1,30 @@
-"""What has been written, what is on the disk, and which answers wait for which. One Flush is under way at the most."""
+"""The flush gate: group commit, and the replies that wait until what they tell of is on the disk.
+
+The problem: a reply may leave only when everything it tells of is durable, but a disk syncs far
+fewer times a second than a broker answers requests.
+
+The method is group commit. Writes are not synced one by one: each belongs to the flush that is open
+while it is written, numbered `open_seq`. One flush at most is under way; `flush_or_none` closes the
+open one, asks all its writers for their files, and opens the next. When the disk is done, the
+flush's number becomes `durable_seq`, and every reply whose number is not above it may leave:
+`may_send` is the whole rule. Under load a flush covers as many writes as came in during the one
+before, so the cost of a sync is shared and no timer is needed.
+
+It ends because a reply waits at most for the flush under way and the one behind it, and each flush
+ends with `Flushed` or `FlushFailed`. After a failure nothing that was written since `durable_seq`
+may be trusted; so all of it is cut back, and each waiting request gets an error.
+
+Example, with `durable_seq` 0 and `open_seq` 1:
+
+    append A       -> number 1, its reply is held at 1
+    flush_or_none  -> Flush(1), and 2 is open
+    append B       -> number 2, its reply is held at 2; no second flush begins
+    flushed(1)     -> A's reply leaves; the next flush_or_none gives Flush(2)
+    flushed(2)     -> B's reply leaves
+
+Savepoints are another matter, in the same place because both follow writes: a writer that changes
+its files in a unit of work can be put back to where it was before that unit (`node/node.py`).
+"""
 
 from collections.abc import Container
 from typing import Any, NamedTuple, Protocol
@@ -6,20 +32,20 @@ from typing import Any, NamedTuple, Protocol
 from apportion.machine import Arrived, Flush, Ticket
 
 
-def may_send(mark: int, durable: int) -> bool:
-    """An answer may be seen once all that it tells of is on the disk."""
-    return mark <= durable
+def may_send(flush_seq: int, durable_seq: int) -> bool:
+    """Return whether a reply may leave: all that it tells of is on the disk."""
+    return flush_seq <= durable_seq
 
 
 class FlushedFiles(Protocol):
-    """Something with files of its own: a partition, the catalog."""
+    """A writer with files of its own, a partition or the metadata log, that the gate flushes."""
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """The files written since the last call; what they now hold is what the next `on_flushed` speaks of."""
+        """Return the files written since the last call, and remember their ends for `on_flushed`."""
         ...
 
     def on_flushed(self) -> None:
-        """What was written before the last `unsynced_paths` is on the disk."""
+        """Note that what was written before the last `unsynced_paths` is on the disk."""
         ...
 
     def savepoint(self) -> Any:
@@ -27,12 +53,12 @@ class FlushedFiles(Protocol):
         ...
 
     def roll_back(self, savepoint: Any) -> None:
-        """Cut away what came after `savepoint`, and read it again from its files."""
+        """Cut off what came after `savepoint`, and read the rest again from the files."""
         ...
 
 
 class PendingReply(NamedTuple):
-    """An answer that may not be seen yet, with the request it answers: a failed flush turns it into a refusal."""
+    """A reply that may not leave yet, with its request: after a failed flush that gets an error."""
 
     ticket: Ticket
     body: Any
@@ -40,7 +66,12 @@ class PendingReply(NamedTuple):
 
 
 class FlushGate:
-    """Marks count the flushes: whatever is written now belongs to `open_seq` and is durable once `durable_seq` reaches it."""
+    """The numbers of flushes, the writers of each, the replies that wait for them, and savepoints.
+
+    is_failing: the last flush that ended had failed.
+    is_collecting: the writers are being asked for their files. It stays True if that raises,
+    because nobody knows then what the next flush would cover.
+    """
 
     __slots__ = (
         "_dirty",
@@ -57,85 +88,86 @@ class FlushGate:
     def __init__(self) -> None:
         self.durable_seq = 0
         self.open_seq = 1
-        self.is_failing = False  # the last flush that ended was refused
-        self.is_collecting = (
-            False  # writers are asked for their paths; so until the flush is `flush_issued`, for ever if that broke off
-        )
-        self._dirty: dict[FlushedFiles, None] = {}
+        self.is_failing = False
+        self.is_collecting = False
+        self._dirty: dict[FlushedFiles, None] = {}  # written since the last flush began
         self._flushing: dict[FlushedFiles, None] = {}
-        self._not_visible: dict[FlushedFiles, None] = {}  # durable, but not `made_visible` yet
+        self._not_visible: dict[FlushedFiles, None] = {}  # durable, and readers do not see it yet
         self._held: dict[int, list[PendingReply]] = {}
-        self._savepoints: dict[FlushedFiles, Any] = {}  # of those that were written since `release_savepoints`
+        self._savepoints: dict[FlushedFiles, Any] = {}  # of the current unit of work
 
-    def begin_write(self, writer: FlushedFiles) -> None:
-        """Remember where `writer` is before it changes its files: if what is being done breaks off, it goes back there."""
-        if writer not in self._savepoints:
-            self._savepoints[writer] = writer.savepoint()
+    def begin_write(self, files: FlushedFiles) -> None:
+        """Take a savepoint of the writer, unless this unit of work has taken one; call it before a change."""
+        if files not in self._savepoints:
+            self._savepoints[files] = files.savepoint()
 
     def release_savepoints(self) -> None:
-        """Keep what was done until now, whatever comes after."""
+        """Forget the savepoints: the unit of work has succeeded."""
         self._savepoints.clear()
 
     def take_savepoints(self) -> dict[FlushedFiles, Any]:
-        """Return the savepoints of all that were written since the last `release_savepoints`, and release them."""
+        """Return the savepoints of the current unit of work, and forget them."""
         savepoints, self._savepoints = self._savepoints, {}
         return savepoints
 
-    def wrote(self, writer: FlushedFiles) -> int:
-        """The mark at which what `writer` has just written will be durable."""
-        self._dirty[writer] = None
+    def wrote(self, files: FlushedFiles) -> int:
+        """Note that the writer has written, and return the number of the flush that will cover it."""
+        self._dirty[files] = None
         return self.open_seq
 
-    def hold_reply(self, mark: int, reply: PendingReply) -> None:
-        """The answer waits until `mark` is durable."""
-        self._held.setdefault(mark, []).append(reply)
+    def hold_reply(self, flush_seq: int, reply: PendingReply) -> None:
+        """Keep the reply until flush `flush_seq` has succeeded or failed."""
+        self._held.setdefault(flush_seq, []).append(reply)
 
     def retract_replies(self, tickets: Container[Ticket]) -> None:
-        """Forget the answers with one of these tickets that wait here."""
-        self._held = {mark: [reply for reply in answers if reply.ticket not in tickets] for mark, answers in self._held.items()}
+        """Forget the held replies with one of these tickets."""
+        self._held = {
+            flush_seq: [reply for reply in replies if reply.ticket not in tickets] for flush_seq, replies in self._held.items()
+        }
 
     def flush_or_none(self) -> Flush | None:
-        """The next Flush, with everything written so far; None if one is under way or nothing was written."""
-        self._dirty |= self._not_visible  # showing them broke off: the next flush does it
+        """Close the open flush and return it; None if one is under way or nothing was written."""
+        self._dirty |= self._not_visible  # `on_flushed` of these has failed: the next flush calls it again
         self._not_visible.clear()
         if self._flushing or not self._dirty:
             return None
         self.is_collecting = True
         self._flushing, self._dirty = self._dirty, {}
-        mark, self.open_seq = self.open_seq, self.open_seq + 1
-        paths = dict.fromkeys(path for writer in self._flushing for path in writer.unsynced_paths())
-        return Flush(mark, tuple(paths))
+        flush_seq, self.open_seq = self.open_seq, self.open_seq + 1
+        paths = dict.fromkeys(path for files in self._flushing for path in files.unsynced_paths())
+        return Flush(flush_seq, tuple(paths))
 
     def flush_issued(self) -> None:
-        """Note that the flush is on its way to the disk."""
+        """Note that the flush was put together and is on its way to the disk."""
         self.is_collecting = False
 
-    def flushed(self, mark: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """The writers whose writes are durable now, which are to be `settled`, and the answers that waited for it, in order."""
-        assert self._flushing, f"Flushed({mark}) answers no Flush"
-        assert mark == self.open_seq - 1, f"Flushed({mark}) answers no Flush"
-        settled, self._flushing = list(self._flushing), {}
-        self._not_visible |= dict.fromkeys(settled)
-        self.durable_seq = mark
+    def flushed(self, flush_seq: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
+        """Note a flush that succeeded; return its writers, for `on_flushed`, and the replies that waited."""
+        assert self._flushing, f"Flushed({flush_seq}) answers no Flush"
+        assert flush_seq == self.open_seq - 1, f"Flushed({flush_seq}) answers no Flush"
+        flushed, self._flushing = list(self._flushing), {}
+        self._not_visible |= dict.fromkeys(flushed)
+        self.durable_seq = flush_seq
         self.is_failing = False
-        return settled, self._held.pop(mark, [])
+        return flushed, self._held.pop(flush_seq, [])
 
-    def made_visible(self, writer: FlushedFiles) -> None:
-        """Note that readers see what `writer` had in the last flush."""
-        self._not_visible.pop(writer, None)
+    def made_visible(self, files: FlushedFiles) -> None:
+        """Note that readers see what the writer had in the last flush."""
+        self._not_visible.pop(files, None)
 
     def flush_failed(self) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """The writers that hold anything not durable, and every answer that waited; both are forgotten here."""
+        """Note a flush that failed; return the writers with anything that is not durable, and all held replies."""
         lost = list(self._flushing | self._dirty)
         self._flushing, self._dirty = {}, {}
-        answers = [reply for mark in sorted(self._held) for reply in self._held[mark]]
+        replies = [reply for flush_seq in sorted(self._held) for reply in self._held[flush_seq]]
         self._held.clear()
         self.is_failing, self.is_collecting = True, False
+        # The failed and the open flush are both over, since the writes of both are cut back.
         self.durable_seq = self.open_seq
         self.open_seq += 1
-        return lost, answers
+        return lost, replies
 
-    def forget(self, writer: FlushedFiles) -> None:
-        """`writer` is gone with its files and is not flushed again."""
-        self._dirty.pop(writer, None)
-        self._not_visible.pop(writer, None)
+    def forget(self, files: FlushedFiles) -> None:
+        """Flush the writer no more: its files are gone."""
+        self._dirty.pop(files, None)
+        self._not_visible.pop(files, None)

@@ -1,4 +1,6 @@
-"""The logs of this broker, one a partition: opened on first use, seen by consumers up to what is on the disk."""
+"""The partitions of this broker: one log each, opened on first use and visible to consumers up to
+what is on the disk.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -18,7 +20,11 @@ LEADER_EPOCH = 0  # one broker leads every partition for ever
 
 
 class Partition:
-    """One partition. Readers see what is on the disk: the records from `start_offset` up to, not including, `high_watermark`."""
+    """One partition. Readers see the records from `start_offset` up to, but not including,
+    `high_watermark`.
+
+    flush_seq: the flush that covers everything appended so far.
+    """
 
     __slots__ = (
         "_flushing_from",
@@ -39,12 +45,12 @@ class Partition:
         self.log = log
         self.flush_gate = flush_gate
         self.producers = ProducerStates()
-        self.flush_seq = 0  # when this is durable, everything appended is
+        self.flush_seq = 0  # of the newest append
         self.start_offset = self._flushing_from = log.start_offset
         self.high_watermark = self._flushing_to = log.next_offset
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
-        """The batch is at the end of the log, durable at `flush_seq`; its base offset."""
+        """Append a producer's batch, and return its base offset; durable at `flush_seq`."""
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         set_base_offset(batch, base_offset, LEADER_EPOCH)
@@ -54,7 +60,7 @@ class Partition:
         return base_offset
 
     def append_records(self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int) -> None:
-        """The broker's own records are at the end of the log as one batch, durable at `flush_seq`."""
+        """Append the broker's own records as one batch; durable at `flush_seq`."""
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
         batch = encode_batch(records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH)
@@ -62,7 +68,11 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
 
     def delete_before(self, offset: int) -> int:
-        """No record below `offset` is there, durably so at `flush_seq`; where the partition begins then. OFFSET_OUT_OF_RANGE."""
+        """Delete the records below `offset`, and return the new log start offset; durable at
+        `flush_seq`.
+
+        Errors: OFFSET_OUT_OF_RANGE.
+        """
         if not 0 <= offset <= self.high_watermark:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} ends at {self.high_watermark}, before {offset}"
@@ -81,12 +91,16 @@ class Partition:
         self.delete_before(offset)
 
     def max_timestamp_or_none(self) -> tuple[int, int] | None:
-        """Offset and timestamp of the first visible record with the largest timestamp; None in an empty log."""
+        """Return offset and timestamp of the first visible record with the largest timestamp; None
+        in an empty log.
+        """
         largest_ms = self.log.largest_timestamp_ms(self.high_watermark)
         return None if largest_ms < 0 else self.log.offset_at_time(largest_ms, self.high_watermark)
 
     def read(self, offset: int, max_bytes: int) -> memoryview:
-        """Whole batches from `offset` that consumers may see; empty at the end. OFFSET_OUT_OF_RANGE outside the log."""
+        """Return whole batches from `offset` up to the high watermark; empty at the end. Errors:
+        OFFSET_OUT_OF_RANGE.
+        """
         if not self.start_offset <= offset <= self.log.next_offset:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
@@ -97,12 +111,16 @@ class Partition:
         return self.log.read(offset, max_bytes, self.high_watermark)
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """The files written since the last call; their end is what `on_flushed` makes visible."""
+        """Return the files written since the last call; `on_flushed` makes their present ends
+        visible.
+        """
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.unsynced_paths()
 
     def on_flushed(self) -> None:
-        """Readers see what was written before the last `unsynced_paths`, and no more what was deleted before it."""
+        """Show readers what was written before the last `unsynced_paths`, and hide what was
+        deleted.
+        """
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         self.log.delete_before(self.start_offset)
 
@@ -111,28 +129,29 @@ class Partition:
         return self.log.next_offset, self.log.start_offset
 
     def roll_back(self, savepoint: tuple[int, int]) -> None:
-        """Read the log again from its files, without what came after `savepoint`, and undo what its producers know of that.
-
-        Readers see what they saw.
+        """Cut the log back to `savepoint`, with what its producers know of the rest. Readers see
+        what they saw.
         """
         self.log = self.log.truncated(*savepoint)
         self.producers.roll_back(self.log.next_offset, self._stored_producers())
         self.flush_seq = self.flush_gate.wrote(self)
 
     def cut_back(self) -> None:
-        """The log and its producers are what readers could see: the disk has refused what came after."""
+        """Cut the log back to what readers could see, after the disk has refused a flush."""
         self.log = self.log.truncated(self.high_watermark, self.start_offset)
         self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
         self.producers.roll_back(self.high_watermark, self._stored_producers())
         self.flush_seq = self.flush_gate.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:
-        """The producers of the batches in the log are known, but those whose last record is older than `since_ms`."""
+        """Rebuild the producers from the log, without those that have been silent since `since_ms`."""
         self.producers = self._stored_producers()
         self.producers.forget_before(since_ms)
 
     def _stored_producers(self) -> ProducerStates:
-        """The producers of the batches in the log. Deleted batches that are still there count: they may be sent again."""
+        """Return the producers of the log. Deleted batches that are still in the files count: they
+        may be sent again.
+        """
         found = ProducerStates()
         for view in self.log.batches(0):
             if view[PRODUCER_ID_AT] < 128:  # not negative, so there is a producer: few logs have many
@@ -142,7 +161,7 @@ class Partition:
 
 
 class Partitions:
-    """The partitions that are open, by topic id and index. `layout` gives the settings of a topic's logs."""
+    """The open partitions, by topic id and index. layout: returns the log settings of a topic."""
 
     def __init__(self, disk: Disk, layout: Callable[[Topic], LogSettings], flush_gate: FlushGate) -> None:
         self._disk = disk
@@ -155,7 +174,7 @@ class Partitions:
         return iter(list(self._open.values()))
 
     def of(self, topic: Topic, index: int) -> Partition:
-        """The partition, opened if it was not; its log is empty if it was never written."""
+        """Return the partition, and open it if needed; a log that was never written is empty."""
         opened = self._open.get((topic.id, index))
         if opened is None:
             log = Log.open(self._disk, log_directory(topic, index), self._layout(topic))
@@ -163,16 +182,18 @@ class Partitions:
         return opened
 
     def make_directory(self, topic: Topic) -> None:
-        """There is a directory for the topic's logs, durable when `TOPICS` is."""
+        """Create the directory for the topic's logs; it is durable when TOPICS is."""
         self._disk.make_dir(topic_directory(topic.id.hex()))
 
     def written_indexes(self, topic: Topic) -> list[int]:
-        """The partitions of the topic that were ever written."""
+        """Return the indexes of the topic's partitions that were ever written."""
         names = self._disk.list_dir(topic_directory(topic.id.hex()))
         return sorted(int(name.rpartition("-")[2]) for name in names if fullmatch(r".*-\d+", name))
 
     def delete_logs(self, topic: Topic) -> None:
-        """Nobody asks for the topic's logs again. They are deleted; what the disk does not let go of goes at the next start."""
+        """Close and delete the topic's logs. What the disk refuses to delete goes at the next
+        start.
+        """
         gone = [self._open.pop(place) for place in list(self._open) if place[0] == topic.id]
         for partition in gone:
             self._journal.forget(partition)
@@ -182,17 +203,17 @@ class Partitions:
             self._disk.delete(topic_directory(topic.id.hex()))
 
     def delete_unknown(self, topics: Topics) -> None:
-        """Directories of other topics than these are gone."""
+        """Delete the logs of all topics but these."""
         for name in self._topic_directories():
             if topics.with_id(bytes.fromhex(name)) is None:
                 self._delete_tree(topic_directory(name))
 
     def is_empty(self) -> bool:
-        """True where the disk has no log of any topic."""
+        """Return whether the disk has no log of any topic."""
         return not self._topic_directories()
 
     def recover(self, topics: Topics, producers_since_ms: int) -> None:
-        """Every log of these topics is open and will be in the next flush."""
+        """Open every log of these topics, and put it into the next flush."""
         self._disk.make_dir(TOPICS)
         for topic in topics:
             self.make_directory(topic)
@@ -213,10 +234,12 @@ class Partitions:
 
 
 def topic_directory(id_hex: str) -> str:
-    """Where the logs of a topic lie: a topic made again under an old name never meets the old one's files."""
+    """Return the directory of a topic's logs. It is named by id, so a recreated topic never meets
+    old files.
+    """
     return f"{TOPICS}/{id_hex}"
 
 
 def log_directory(topic: Topic, index: int) -> str:
-    """Where the log of a partition lies, by Kafka's name for it."""
+    """Return the directory of a partition's log, named as in Kafka."""
     return f"{topic_directory(topic.id.hex())}/{topic.name}-{index}"

@@ -1,6 +1,6 @@
-"""Idempotent producers of one partition: which batch comes next, and which one is only a repeat.
+"""Idempotent producers of one partition (KIP-98): detect duplicates and gaps by sequence numbers.
 
-State is rebuilt from the headers of the log at start. It refuses to know logs, offsets beyond those it is told, and transactions.
+The state is rebuilt at start from the batch headers of the log. It knows no transactions.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ SEQUENCES = 1 << 31  # a sequence number is a positive int32; after the last one
 
 
 class StoredBatch(NamedTuple):
-    """One batch that was stored, by its sequence numbers, and where it went."""
+    """One stored batch: its sequence numbers and its place in the log."""
 
     first_sequence: int
     last_sequence: int
@@ -34,7 +34,7 @@ class ProducerState:
 
 
 class ProducerStates:
-    """The producers that a partition remembers."""
+    """The producers of one partition."""
 
     __slots__ = ("_by_id",)
 
@@ -45,10 +45,11 @@ class ProducerStates:
         return len(self._by_id)
 
     def duplicate_or_none(self, header: BatchHeader) -> StoredBatch | None:
-        """The stored batch that this one repeats; None if it is the next one and may be appended.
+        """Return the stored batch that this one repeats; None if it may be appended.
 
-        Errors: INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, or for a repeat that is too old
-        to be remembered. A producer that is not known (or was forgotten) may start anywhere. Source: KIP-98, KIP-360.
+        Errors: INVALID_PRODUCER_EPOCH for an older epoch; OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
+        or for a duplicate that is too old to be known. An unknown producer may start at any number.
+        Source: KIP-98, KIP-360.
         """
         if header.producer_id < 0:
             return None
@@ -75,7 +76,7 @@ class ProducerStates:
         return None
 
     def appended(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """The batch is in the log at `base_offset`, and the newest of its producer."""
+        """Note that the batch was appended at `base_offset`."""
         if header.producer_id < 0:
             return
         known = self._by_id.get(header.producer_id)
@@ -104,11 +105,13 @@ class ProducerStates:
                 del self._by_id[producer_id]
 
     def forget_before(self, wall_ms: int) -> None:
-        """Producers that have appended nothing since `wall_ms` are unknown."""
+        """Forget the producers that have appended nothing since `wall_ms`
+        (`producer.id.expiration.ms`).
+        """
         for producer_id in [each for each, known in self._by_id.items() if known.seen_ms < wall_ms]:
             del self._by_id[producer_id]
 
 
 def last_sequence(header: BatchHeader) -> int:
-    """The sequence number of the last record of a batch."""
+    """Return the sequence number of the last record of a batch."""
     return (header.base_sequence + header.last_offset_delta) % SEQUENCES

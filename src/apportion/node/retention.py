@@ -1,10 +1,12 @@
-"""When records are deleted by age and by size: Kafka's `retention.ms` and `retention.bytes`, whole segments at a time.
+"""Deletion of records by age and by size (`retention.ms`, `retention.bytes`), a whole segment at a
+time.
 
-Every `log.retention.check.interval.ms` all partitions whose `cleanup.policy` has `delete` are looked at, a slice of them a step,
-and each of them in an act of its own (see `node/node.py`): one that fails undoes nothing of the others.
-The oldest segments go while their largest timestamp is older than `retention.ms`, or while what is left is still as large as
-`retention.bytes`. The segment that is written goes too when it comes to that, and an empty one takes its place. How a partition
-comes to begin later, durably and without a reader noticing too early, is said in `node/partitions.py` and `store/log.py`.
+Every `log.retention.check.interval.ms` all partitions whose `cleanup.policy` has `delete` are
+checked, some in each step, and each in a unit of work of its own (`node/node.py`), so that a
+failure undoes nothing of the others. The oldest segments go while their largest timestamp is older
+than `retention.ms`, or while the rest is still as large as `retention.bytes`. The active segment
+goes as well, and an empty one takes its place. How the log start offset moves durably is explained
+in `node/partitions.py` and `store/log.py`.
 """
 
 from collections.abc import Sequence
@@ -18,14 +20,14 @@ from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
 
 EXPIRY: Key = ("expiry",)
-"""The deadline of the next slice."""
+"""The deadline of the next partitions to check."""
 INITIAL_DELAY_MS = 30_000  # after a start, as Kafka's log.initial.task.delay.ms
 PARTITIONS_PER_STEP = 1000  # partitions that one step looks at
 PAUSE_MS = 10  # between two slices
 
 
 class SegmentInfo(NamedTuple):
-    """What the rule asks of a segment."""
+    """What the rule needs to know of a segment."""
 
     next_offset: int
     size_bytes: int
@@ -50,7 +52,7 @@ def expired_before(spans: Sequence[SegmentInfo], rules: TopicRules, now_ms: int,
 
 
 class RetentionCheck:
-    """The round over all partitions that is under way, or the deadline of the next one."""
+    """The check of all partitions that is under way, or the deadline of the next one."""
 
     __slots__ = ("_broker", "_notes", "_waiting")
 
@@ -60,13 +62,15 @@ class RetentionCheck:
         self._notes: list[Note] = []
 
     def arm_if_needed(self, now: Instant) -> None:
-        """Begin the first round soon, once there is a topic whose records are deleted: without one there is nothing to wake for."""
+        """Arm the first check once there is a topic with retention; without one there is nothing to
+        wake for.
+        """
         if self._broker.topic_service.has_retention and EXPIRY not in self._broker.deadlines:
             interval_ms = self._broker.settings.log_retention_check_interval_ms
             self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(INITIAL_DELAY_MS, interval_ms))
 
     def next_partitions(self, now: Instant) -> list[Partition]:
-        """Return the partitions to `delete_expired` now, of the round that is under way or of a new one, and arm the next slice."""
+        """Return the partitions to check now, and arm the next step."""
         broker = self._broker
         if not self._waiting:
             self._waiting = list(reversed(list(broker.partitions)))
@@ -76,7 +80,7 @@ class RetentionCheck:
         return partitions
 
     def delete_expired(self, partition: Partition, now: Instant) -> None:
-        """Delete what has expired of the partition."""
+        """Delete the expired segments of the partition."""
         topic_service = self._broker.topic_service
         if topic_service.topics.with_id(partition.topic.id) is None:  # deleted while the round was under way
             return
@@ -96,6 +100,6 @@ class RetentionCheck:
             self._notes.append(Note("info", f"the records of {name} below offset {offset} have expired"))
 
     def notes(self) -> list[Note]:
-        """What is to be said since the last call."""
+        """Return the log lines since the last call."""
         notes, self._notes = self._notes, []
         return notes

@@ -1,7 +1,7 @@
-"""Requests over several groups: what each group's shard is asked, and how the answers become one.
+"""Requests about several groups: how they are split by group, and how the responses are joined.
 
-A request here is taken apart into parts that name one group each (ListGroups: one part for every shard); each part is an ordinary
-request, and `join` puts the responses together in the order of the parts.
+Each part is an ordinary request about one group (ListGroups: one part for each shard). `join`
+combines the responses in the order of the parts.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,18 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 
 
 class RequestSplit(NamedTuple):
-    """How requests of one class are taken apart: `parts` gives (group id, request of that group), `join` one response."""
+    """How one kind of request is split: `parts` gives (group id, request) pairs, `join` one
+    response.
+    """
 
     parts: Callable[[Any], list[tuple[str, Any]]]
     join: Callable[[list[Any]], Any]
 
 
 def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
-    """A group that is named again is described once: else a small request could ask for any amount of answer."""
+    """Return one part a group; a repeated name counts once, or a small request could ask for a huge
+    response.
+    """
     asked = request.include_authorized_operations
     return [
         (group_id, ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=asked))
@@ -40,12 +44,12 @@ def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, An
 
 
 def _delete_groups_parts(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
-    """A group that is named twice is deleted once, and answered for once."""
+    """Return one part a group; a repeated name counts once."""
     return [(group_id, DeleteGroupsRequest(groups_names=(group_id,))) for group_id in dict.fromkeys(request.groups_names)]
 
 
 def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
-    """One part for each group; before version 8 the request names one group at its top and is its own part."""
+    """Return one part a group; before version 8 the request names one group and is its own part."""
     if not request.groups:
         return [(request.group_id, request)]
     stable, whole = request.require_stable, {group.group_id: group for group in request.groups if group.topics is None}

@@ -1,7 +1,7 @@
-"""The topics of this broker, and the rules by which they come, grow and go.
+"""The topics of this broker: how they are created, grown, deleted and configured.
 
-Source of the rules: Kafka's checks for CreateTopics, DeleteTopics and CreatePartitions, and of automatic creation by Metadata.
-It refuses to know requests and responses.
+Source of the rules: Kafka's checks for CreateTopics, DeleteTopics and CreatePartitions, and of
+automatic creation by Metadata. It knows no requests and responses.
 """
 
 from base64 import urlsafe_b64encode
@@ -61,9 +61,11 @@ class ConfigEntry(NamedTuple):
 
 
 class TopicService:
-    """All topics with their ids, counts and settings; also the cluster's id and the next producer id.
+    """All topics with ids, partition counts and settings; also the cluster id and the next producer
+    id.
 
-    `flush_seq` is when everything said here is durable. A deleted topic's logs are deleted once its end is.
+    Every change is recorded in the metadata log, durable at `flush_seq`. The logs of a deleted
+    topic are deleted after that.
     """
 
     __slots__ = (
@@ -105,12 +107,12 @@ class TopicService:
 
     @property
     def topics(self) -> Topics:
-        """The topics there are now."""
+        """The present topics; some may not be durable yet."""
         return self._metadata_log.topics
 
     @property
     def cluster_id(self) -> str:
-        """The id that this data directory was given when it was new."""
+        """The cluster id that the data directory got when it was new."""
         return self._metadata_log.cluster_id or ""
 
     @property
@@ -119,14 +121,16 @@ class TopicService:
         return self._metadata_log.truncated_bytes
 
     def finish_recovery(self, fresh: bytes) -> None:
-        """The cluster has an id, made of `fresh` if it had none, and the next flush covers what the catalog holds."""
+        """Make a cluster id of `fresh` if there is none, and put the metadata log into the next
+        flush.
+        """
         if self._metadata_log.cluster_id is None:
             self._metadata_log.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
         self.has_retention = any(self.rules(topic).has_retention for topic in self.topics)
         self._wrote()
 
     def cut_back(self) -> list[Topic]:
-        """The topics are those that are on the disk; those that never came there are told and waited for no more."""
+        """Return to the topics on the disk after a refused flush; return the topics that are lost."""
         before = self.topics
         self._deleted, self._flushing_deleted, self._last_ids = [], [], (0, 0)
         self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
@@ -142,7 +146,7 @@ class TopicService:
         return self._metadata_log.size_bytes
 
     def roll_back(self, savepoint: int) -> None:
-        """Read the topics again from the first `savepoint` bytes of the catalog, and cut the rest away."""
+        """Cut the metadata log back to its first `savepoint` bytes, and read the topics again."""
         self._metadata_log = self._metadata_log.truncated(savepoint)
         self._deleted = [topic for topic in self._deleted if self.topics.with_id(topic.id) is None]
         self._rules = {topic_id: rules for topic_id, rules in self._rules.items() if self.topics.with_id(topic_id) is not None}
@@ -150,7 +154,9 @@ class TopicService:
         self._wrote()
 
     def validate(self, name: str, count: int, config: Mapping[str, str | None], fresh: bytes) -> Topic:
-        """The topic as it would be created, of id `fresh`; nothing is created. Refused with Kafka's codes."""
+        """Return the topic as it would be created, with the id `fresh`. Errors: Kafka's for
+        CreateTopics.
+        """
         if self.topics.named(name) is not None:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"there is a topic {name} already")
         check_name(name)
@@ -167,7 +173,7 @@ class TopicService:
         return Topic(name, fresh, count)
 
     def create(self, topic: Topic, config: Mapping[str, str | None]) -> None:
-        """The topic exists, once `flush_seq` is durable."""
+        """Create the topic; it is durable at `flush_seq`."""
         self._journal.begin_write(self)
         self._partitions.make_directory(topic)
         self._metadata_log.create_topic(topic, {name: value for name, value in config.items() if value is not None})
@@ -175,7 +181,9 @@ class TopicService:
         self._wrote()
 
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
-        """A topic that Metadata asked for, made with the defaults; None if it may not be made."""
+        """Create a topic that Metadata asked for, with default settings; return None if that is not
+        allowed.
+        """
         if name == OFFSETS_TOPIC:
             return self.ensure_offsets_topic(fresh)
         if name in INTERNAL_TOPICS:
@@ -188,7 +196,7 @@ class TopicService:
         return topic
 
     def ensure_offsets_topic(self, fresh: bytes) -> Topic:
-        """The topic that holds the groups, made now if this is the first time that one is asked for."""
+        """Return `__consumer_offsets`; create it if it does not exist."""
         topic = self.topics.named(OFFSETS_TOPIC)
         if topic is None:
             topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
@@ -196,11 +204,11 @@ class TopicService:
         return topic
 
     def offsets_topic_or_none(self) -> Topic | None:
-        """The topic that holds the groups; None while there never was a group."""
+        """Return `__consumer_offsets`; None while there never was a group."""
         return self.topics.named(OFFSETS_TOPIC)
 
     def delete(self, topic: Topic) -> None:
-        """The topic is gone; its logs follow when that is durable."""
+        """Delete the topic; its logs follow when that is durable."""
         if topic.name in INTERNAL_TOPICS:
             raise Refused(Code.INVALID_REQUEST, f"{topic.name} belongs to the broker")
         if not self._settings.delete_topic_enable:
@@ -213,7 +221,7 @@ class TopicService:
         self._wrote()
 
     def grow(self, topic: Topic, count: int) -> None:
-        """The topic has `count` partitions."""
+        """Give the topic `count` partitions."""
         if topic.name in INTERNAL_TOPICS:
             raise Refused(Code.INVALID_REQUEST, f"the number of partitions of {topic.name} places the groups and cannot change")
         check_new_partitions(count - topic.partitions)
@@ -222,7 +230,7 @@ class TopicService:
         self._wrote()
 
     def allocate_producer_id(self) -> int:
-        """A producer id that was never given out, durable as such at `flush_seq`."""
+        """Return a producer id that was never given out; that is durable at `flush_seq`."""
         following, end = self._last_ids
         if following == end:
             self._journal.begin_write(self)
@@ -233,7 +241,11 @@ class TopicService:
         return following
 
     def config_entries(self, name: str, given: Mapping[str, str | None] | None = None) -> list[ConfigEntry]:
-        """Every setting of a topic (of `given`, for one that does not exist yet): its own (1), the broker's (4), a default (5)."""
+        """Return every setting of a topic with its source: its own (1), the broker's (4) or the
+        default (5).
+
+        given: the settings of a topic that does not exist yet.
+        """
         own = self._metadata_log.config_of(name) if given is None else given
         settings = self._settings
         is_offsets = name == OFFSETS_TOPIC
@@ -259,7 +271,9 @@ class TopicService:
         return found
 
     def rules(self, topic: Topic) -> TopicRules:
-        """What the topic's settings come to. They cannot be altered, so they are read once."""
+        """Return the topic's settings in the form that the broker uses; they cannot be altered, so
+        they are parsed once.
+        """
         rules = self._rules.get(topic.id)
         if rules is None:
             values = {each.name: each.value for each in self.config_entries(topic.name)}
@@ -267,17 +281,17 @@ class TopicService:
         return rules
 
     def is_internal(self, name: str) -> bool:
-        """True for a topic that only the broker writes."""
+        """Return whether only the broker writes the topic."""
         return name in INTERNAL_TOPICS
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """The catalog's files that the next flush must make durable."""
+        """Return the files of the metadata log that the next flush must cover."""
         self._flushing_deleted, self._deleted = self._flushing_deleted + self._deleted, []
         self._flushing_bytes = self._metadata_log.size_bytes
         return (*self._metadata_log.unsynced_paths(), TOPICS)
 
     def on_flushed(self) -> None:
-        """Topics whose deletion is on the disk lose their logs."""
+        """Delete the logs of topics whose deletion is durable now."""
         self._durable_bytes = self._flushing_bytes
         dropped, self._flushing_deleted = self._flushing_deleted, []
         for topic in dropped:
@@ -292,13 +306,13 @@ class TopicService:
 
 
 def check_new_partitions(more: int) -> None:
-    """POLICY_VIOLATION when a request makes more partitions at once than Kafka would."""
+    """Refuse to create more partitions at once than Kafka would. Errors: POLICY_VIOLATION."""
     if more > MAX_NEW_PARTITIONS:
         raise Refused(Code.POLICY_VIOLATION, f"{more} partitions at once are too many: up to {MAX_NEW_PARTITIONS} can be made")
 
 
 def check_name(name: str) -> None:
-    """INVALID_TOPIC_EXCEPTION unless a topic may bear the name."""
+    """Refuse a name that no topic may have. Errors: INVALID_TOPIC_EXCEPTION."""
     if not is_topic_name(name):
         raise Refused(
             Code.INVALID_TOPIC_EXCEPTION,

@@ -1,6 +1,9 @@
-"""The door of DescribeGroups: what an administrator sees of classic groups. Versions 0-6 (6 tells what is missing, KIP-1043)."""
+"""DescribeGroups: classic groups as administrators see them. Versions 0-6 (6: GROUP_ID_NOT_FOUND,
+KIP-1043).
+"""
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupMember, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import ALL_OPERATIONS
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
@@ -14,14 +17,19 @@ from apportion.wire.messages.describe_groups import (
 
 
 def describe_groups(turn: Turn, request: GroupRequest[DescribeGroupsRequest]) -> None:
-    """Every group that was named is described. Before version 6 a group that is not there is Dead, then GROUP_ID_NOT_FOUND."""
+    """Describe every named group.
+
+    A group that does not exist is reported as Dead; from version 6 on with GROUP_ID_NOT_FOUND.
+    """
     operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
     groups = tuple(described_group(turn, group_id, request.version, operations) for group_id in request.body.groups)
     turn.reply(request.ticket, DescribeGroupsResponse(groups=groups))
 
 
 def described_group(turn: Turn, group_id: str, version: int, operations: int) -> DescribedGroup:
-    """One group. Nobody but offsets in it: Empty. Of another kind: it is not there."""
+    """Describe one group. One that has only offsets is Empty; a consumer group counts as not
+    existing.
+    """
     group = turn.ledger.classic_group_or_none(group_id)
     if group is not None:
         return described_members(group, operations)
@@ -38,7 +46,9 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
 
 
 def described_members(group: ClassicGroup, operations: int) -> DescribedGroup:
-    """The group with its members; what they said is only told while it is stable."""
+    """Describe the group with its members; their metadata is included only while the group is
+    stable.
+    """
     live = group.live
     return DescribedGroup(
         group_id=group.group_id,
@@ -52,12 +62,12 @@ def described_members(group: ClassicGroup, operations: int) -> DescribedGroup:
     )
 
 
-def _described_member(member: ClassicGroupMember, protocol: str | None, is_told: bool) -> DescribedGroupMember:
+def _described_member(member: ClassicGroupMember, protocol: str | None, includes_metadata: bool) -> DescribedGroupMember:
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        member_metadata=member.metadata(protocol) if is_told else b"",
+        member_metadata=member.metadata(protocol) if includes_metadata else b"",
         member_assignment=member.assignment,
     )

@@ -1,4 +1,4 @@
-"""What the doors of the classic protocol check before they look at a member."""
+"""Checks that the handlers of the classic protocol share."""
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.records import fits_in_key
@@ -7,7 +7,7 @@ from apportion.errors import Code, Refused
 
 
 def check_group_id(group_id: str) -> None:
-    """Refuses an id that no group can have. Errors: INVALID_GROUP_ID."""
+    """Refuse a group id that no record can hold. Errors: INVALID_GROUP_ID."""
     if not group_id:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
     if not fits_in_key(group_id):
@@ -15,7 +15,10 @@ def check_group_id(group_id: str) -> None:
 
 
 def existing_group(turn: Turn, group_id: str) -> ClassicGroup:
-    """The group that a member speaks of. Errors: INVALID_GROUP_ID; UNKNOWN_MEMBER_ID where there is none."""
+    """Return the classic group that a member names.
+
+    Errors: INVALID_GROUP_ID; UNKNOWN_MEMBER_ID if there is no classic group of that id.
+    """
     check_group_id(group_id)
     group = turn.ledger.classic_group_or_none(group_id)
     if group is None:

@@ -1,20 +1,23 @@
-"""Which protocol a generation speaks."""
+"""The vote for the protocol (assignor) of a generation."""
 
 from collections.abc import Iterable, Sequence
 
 
 def select_protocol(ballots: Iterable[Sequence[str]]) -> str:
-    """The protocol that most members like best of those that all of them speak; among equals the first by name.
+    """Return the protocol that most members prefer among those that all of them support.
 
-    ballots: of each member, the names of its protocols, best first, none twice. At least one name must be on every ballot.
+    Each member votes for its first protocol that all support. Of several with equally many votes
+    the first by name wins.
+    ballots: for each member the names of its protocols, best first, none twice. At least one name
+        must be on every ballot.
     """
     ballots = list(ballots)
-    speakers: dict[str, int] = {}
+    supporters: dict[str, int] = {}
     for ballot in ballots:
         for name in ballot:
-            speakers[name] = speakers.get(name, 0) + 1
+            supporters[name] = supporters.get(name, 0) + 1
     votes: dict[str, int] = {}
     for ballot in ballots:
-        favourite = next(name for name in ballot if speakers[name] == len(ballots))
+        favourite = next(name for name in ballot if supporters[name] == len(ballots))
         votes[favourite] = votes.get(favourite, 0) + 1
     return min(votes, key=lambda name: (-votes[name], name))

@@ -1,18 +1,21 @@
-"""The door of Heartbeat: a sign of life, answered with whether the member has to join again. Versions 0-4."""
+"""Heartbeat of the classic protocol: it restarts the session, and tells the member to rejoin.
+Versions 0-4.
+"""
 
 from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session
-from apportion.coord.classic.state import ClassicGroupState
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
-    """The member lives, and knows whether its group rebalances.
+    """Restart the member's session, and answer REBALANCE_IN_PROGRESS while the group prepares a
+    rebalance.
 
-    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
-    REBALANCE_IN_PROGRESS.
+    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of
+    `check_generation`, REBALANCE_IN_PROGRESS.
     """
     body = request.body
     group = existing_group(turn, body.group_id)

@@ -1,7 +1,9 @@
-"""The door of JoinGroup: a newcomer, a member that is back, or one that wants another generation. It waits until all are here.
+"""JoinGroup: a member joins for the first time, or again for the next generation; the request waits
+until all have joined.
 
-Versions: 0-9. 1 brings a rebalance timeout, 4 joining in two steps (first an id, then the place: KIP-394), 5 static members
-(KIP-345), 7 the protocol type (KIP-559), 8 a reason, 9 SkipAssignment (KIP-814, whose text says 8).
+Versions 0-9. 1: a rebalance timeout. 4: joining in two steps, first an id and then the membership
+(KIP-394). 5: static members (KIP-345). 7: the protocol type (KIP-559). 8: a reason. 9:
+SkipAssignment (KIP-814, whose text says 8).
 """
 
 from apportion.coord import records
@@ -15,7 +17,8 @@ from apportion.coord.classic.responses import (
     join_response,
     members_for_leader,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState, Protocols
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, Protocols
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest, Turn
@@ -24,18 +27,20 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.records.groups import GroupMetadataValue
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
-"""How long a new member may wait for its first generation: it cannot say that it lives, and its client may be gone long since."""
+"""The session timeout of a new member that waits for its first generation, as in Kafka: it cannot heartbeat yet."""
 MAX_PENDING_JOINS = 10_000
 MIN_PENDING_JOINS = 100
-"""How many ids may be handed out at a time: as many as the group may have members, within these bounds."""
-UUID_CHARS = 37  # a dash and the id behind it
+"""Bounds for the number of pending member ids; within them, `group.max.size` is the limit."""
+UUID_CHARS = 37  # with the dash before it
 
 
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """The member has an id to come back with, waits for the next generation, or knows the current one.
+    """Give the member an id to come back with, park it for the next generation, or answer with the
+    current one.
 
-    Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST, GROUP_MAX_SIZE_REACHED,
-    INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; MEMBER_ID_REQUIRED is the answer that gives an id.
+    Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST,
+    GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    MEMBER_ID_REQUIRED is the response that gives an id.
     """
     body = request.body
     check_request(request, turn.settings)
@@ -54,7 +59,10 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
 
 
 def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
-    """Refuses what no group could grant, or no record could hold."""
+    """Refuse what no group could accept, or no record could hold.
+
+    Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST.
+    """
     body = request.body
     check_group_id(body.group_id)
     least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
@@ -67,14 +75,20 @@ def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettin
 
 
 def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
-    """Refuses a join to a group that is not there, or is about to be made. Errors: UNKNOWN_MEMBER_ID, as in `check_protocols`."""
+    """Refuse a join that cannot create a group. Errors: UNKNOWN_MEMBER_ID,
+    INCONSISTENT_GROUP_PROTOCOL.
+    """
     if request.body.member_id:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.body.group_id}.")
     check_has_protocol(request.body)
 
 
 def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
-    """The group can take whoever joins. While it prepares, those count who are here: the last to come back may find it full."""
+    """Return whether the group may accept the joiner (`group.max.size`).
+
+    During PreparingRebalance only members that have joined count, so the last one to come back may
+    find the group full. Kafka's `acceptJoiningMember` counts likewise.
+    """
     live = group.live
     if live.state is ClassicGroupState.EMPTY:
         return True
@@ -85,7 +99,9 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
 
 
 def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
-    """Refuses who could not talk with all the members. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    """Refuse a joiner that shares no protocol with all members. Errors:
+    INCONSISTENT_GROUP_PROTOCOL.
+    """
     live = group.live
     if live.state is ClassicGroupState.EMPTY:
         check_has_protocol(body)
@@ -99,13 +115,13 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
 
 
 def check_has_protocol(body: JoinGroupRequest) -> None:
-    """Refuses who speaks nothing. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    """Refuse a joiner without a protocol. Errors: INCONSISTENT_GROUP_PROTOCOL."""
     if not body.protocol_type or not body.protocols:
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A member needs a protocol type and at least one protocol.")
 
 
 def create_group(turn: Turn, group_id: str) -> ClassicGroup:
-    """There is a classic group of that id, empty and at generation 0, and it will survive a crash."""
+    """Create an empty classic group at generation 0, and save it."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=turn.now.wall_ms)
     turn.emit(records.classic_group(group_id, value))
     group = turn.ledger.classic_group_or_none(group_id)
@@ -115,7 +131,9 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
 
 
 def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """The group is full; a member that comes too late for the next generation is none any more, and a new id is void."""
+    """Answer GROUP_MAX_SIZE_REACHED. A member that rejoins too late is removed, and a pending
+    member id is void.
+    """
     member = group.live.members.get(request.body.member_id)
     if member is not None:
         remove_member(turn, group, member)
@@ -125,11 +143,11 @@ def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGro
 
 
 def join_without_id(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Somebody without an id is told one, or is in; as a static member it may have a place already."""
+    """Handle a JoinGroup without a member id: a new member, or a static member that restarted."""
     instance_id = request.body.group_instance_id
-    seated = None if instance_id is None else group.live.instances.get(instance_id)
-    if seated is not None:
-        join_as_static_member(turn, group, seated, request)
+    replaced_id = None if instance_id is None else group.live.instances.get(instance_id)
+    if replaced_id is not None:
+        join_as_static_member(turn, group, replaced_id, request)
         return
     member_id = new_member_id(member_id_prefix(request), request.fresh)
     if instance_id is None and request.version >= 4:
@@ -138,17 +156,20 @@ def join_without_id(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinG
         add_member(turn, group, new_member(request, member_id), request)
 
 
-def join_as_static_member(turn: Turn, group: ClassicGroup, seated: str, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Give the joiner the place of the static member `seated`, however full the group is.
+def join_as_static_member(turn: Turn, group: ClassicGroup, replaced_id: str, request: GroupRequest[JoinGroupRequest]) -> None:
+    """Replace the static member `replaced_id` by the joiner, however full the group is.
 
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
     """
     member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
-    replace_static_member(turn, group, group.live.members[seated], new_member(request, member_id), request)
+    replace_static_member(turn, group, group.live.members[replaced_id], new_member(request, member_id), request)
 
 
 def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, request: GroupRequest[JoinGroupRequest]) -> None:
-    """The id waits for its member for one session; who never comes back leaves nothing behind. The oldest ids give way to many."""
+    """Answer MEMBER_ID_REQUIRED with a new id, which is valid for one session timeout.
+
+    The oldest pending ids are dropped when there are too many.
+    """
     pending = group.live.pending_joins
     while len(pending) >= max(MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)):
         remove_pending_member(turn, group, next(iter(pending)))
@@ -158,7 +179,7 @@ def require_member_id(turn: Turn, group: ClassicGroup, member_id: str, request: 
 
 
 def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]) -> None:
-    """The group has a new member, which waits for its first generation."""
+    """Add a new member, which waits for its first generation, and start a rebalance."""
     live = group.live
     member.is_new = True
     live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
@@ -169,7 +190,9 @@ def add_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, requ
 
 
 def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
-    """Somebody with an id has its place in the next generation, or knows the current one if it need not wait for another."""
+    """Handle a JoinGroup with a member id: wait for the next generation, or answer with the current
+    one.
+    """
     body, live = request.body, group.live
     if body.member_id in live.pending_joins:
         if body.group_instance_id is not None:
@@ -189,19 +212,25 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
     rebalance.prepare_or_complete_join(turn, group)
 
 
-def may_answer_at_once(state: ClassicGroupState, leads: bool, says_the_same: bool) -> bool:
-    """The member, which joins between two rebalances, may have missed its answer; a stable group's leader wants another one."""
-    return says_the_same and (state is ClassicGroupState.COMPLETING_REBALANCE or not leads)
+def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_protocols: bool) -> bool:
+    """Return whether a member that rejoins between two rebalances gets the current generation.
+
+    It may have missed its response. A stable group's leader, however, rejoins because it wants a
+    rebalance.
+    """
+    return has_same_protocols and (state is ClassicGroupState.COMPLETING_REBALANCE or not is_leader)
 
 
 def replace_static_member(
     turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """A static member that starts again has its place under a new id, and whoever has the old id is fenced (KIP-345).
+    """Give a restarted static member its predecessor's membership under a new id, and fence the old
+    id (KIP-345).
 
-    A stable group whose choice of protocol stays the same goes on as it is. From version 9 on the leader is told that it leads and
-    that it shall not assign (KIP-814); an older one is told of its own past, so that it follows nobody and assigns nothing. Where
-    the id is the same there is no such past, and the older one is told of no leader.
+    A stable group whose protocol stays the same goes on without a rebalance. From version 9 on, the
+    new member is told that it leads and shall skip the assignment (KIP-814). Before that it is told
+    its predecessor's id as the leader, so that it does not assign; where the id is the same it is
+    told no leader.
     """
     live = group.live
     led_by = live.leader
@@ -219,7 +248,10 @@ def replace_static_member(
 
 
 def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int) -> JoinGroupResponse:
-    """The generation that goes on, as the static member hears of it that came back. led_by: the leader when it came."""
+    """Return the response for a replaced static member while its generation goes on.
+
+    led_by: the leader before the replacement.
+    """
     live = group.live
     if version < 9:
         return join_response(live, member, led_by="" if led_by == member.member_id else led_by)
@@ -228,13 +260,13 @@ def static_member_response(group: ClassicGroup, member: ClassicGroupMember, led_
 
 
 def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, request: GroupRequest[JoinGroupRequest]) -> None:
-    """The member waits on this request; one on which it waited before is sent back, for a member waits once."""
+    """Park the member's JoinGroup; an earlier one of the same member gets REBALANCE_IN_PROGRESS."""
     before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """A member as it describes itself, which no group knows yet."""
+    """Return a member with what its JoinGroup says; it is in no group yet."""
     member = ClassicGroupMember(member_id, request.body.group_instance_id, request.caller, request.body.protocol_type)
     member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
     member.protocols = supported_protocols(request.body)
@@ -242,16 +274,16 @@ def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> Class
 
 
 def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
-    """Return the session and the rebalance timeout; version 0 knows only the first.
+    """Return the session timeout and the rebalance timeout. Version 0 has only the first.
 
-    A negative rebalance timeout is over at once, as in Kafka.
+    A negative rebalance timeout counts as 0, as in Kafka.
     """
     session_ms = request.body.session_timeout_ms
     return session_ms, session_ms if request.version == 0 else max(request.body.rebalance_timeout_ms, 0)
 
 
 def supported_protocols(body: JoinGroupRequest) -> Protocols:
-    """The protocols of the member, each once, and no view of the request."""
+    """Return the protocols of the request, each once, copied out of the frame."""
     said: dict[str, bytes] = {}
     for protocol in body.protocols:
         if protocol.name not in said:
@@ -260,12 +292,12 @@ def supported_protocols(body: JoinGroupRequest) -> Protocols:
 
 
 def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
-    """What the id of the member begins with: its instance, or its client."""
+    """Return what the member's id begins with: its group instance id or its client id."""
     instance_id = request.body.group_instance_id
     return request.caller.client_id if instance_id is None else instance_id
 
 
 def new_member_id(name: str, fresh: bytes) -> str:
-    """An id as Kafka makes them: a name and a random UUID."""
+    """Return an id in Kafka's form: a prefix and a random UUID (version 4)."""
     digits = bytes([*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]).hex()
     return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

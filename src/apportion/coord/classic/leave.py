@@ -1,32 +1,38 @@
-"""The door of LeaveGroup: members go, or an administrator sends static ones away. Versions 0-5 (3: many at once, KIP-345)."""
+"""LeaveGroup: members leave, or an administrator removes static members. Versions 0-5 (3: several
+members, KIP-345).
+"""
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.membership import remove_member, remove_pending_member
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
-    """The named members are gone, and the others rebalance once.
+    """Remove the named members, and start one rebalance for the rest.
 
-    Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, which up to version 2 stand at the top.
+    Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID, which up to
+    version 2 is the error of the whole response.
     """
     body = request.body
     check_group_id(body.group_id)
     group = turn.ledger.classic_group_or_none(body.group_id)
     leaving = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, who) for who in leaving]
+    codes = [Code.UNKNOWN_MEMBER_ID if group is None else remove_identified(turn, group, identity) for identity in leaving]
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
     turn.reply(request.ticket, leave_response(request.version, leaving, codes))
 
 
-def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> Code:
-    """NONE, and the member is gone, or why it is not. An instance alone names whoever has its place."""
-    member_id, instance_id = who.member_id, who.group_instance_id
+def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> Code:
+    """Remove the member that is named by member id, by group instance id or by both; return NONE or
+    the error.
+    """
+    member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id and instance_id is not None:
         member_id = group.live.instances.get(instance_id, "")
     if member_id in group.live.pending_joins:
@@ -41,11 +47,13 @@ def remove_identified(turn: Turn, group: ClassicGroup, who: MemberIdentity) -> C
 
 
 def leave_response(version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]) -> LeaveGroupResponse:
-    """What became of each; before version 3 there is one, and its code stands at the top."""
+    """Return the response with one code a member; before version 3 there is one member, and its
+    code is the top one.
+    """
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     members = (
-        MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=int(code))
-        for who, code in zip(leaving, codes, strict=True)
+        MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(code))
+        for identity, code in zip(leaving, codes, strict=True)
     )
     return LeaveGroupResponse(members=tuple(members))

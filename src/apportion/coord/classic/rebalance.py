@@ -1,30 +1,33 @@
-"""The barrier: a group prepares until everybody has joined or time is up, and then has a new generation.
+"""The rebalance of a classic group: a barrier that opens, waits for every member, and closes.
 
-`prepare` opens the barrier, `complete_if_all_here` and the deadline JOIN close it. A group that was empty waits a while for others
-before its first generation (`group.initial.rebalance.delay.ms`), again each time somebody came, up to the rebalance timeout.
+`prepare_rebalance` opens it. It closes when every member has joined (`complete_join_if_all_joined`)
+or at the deadline JOIN (`expire_join`); then `complete_join` begins a generation. The first
+rebalance of an empty group waits `group.initial.rebalance.delay.ms` for more members, and again as
+long as new ones come, up to the rebalance timeout. The essay on the whole cycle is in `state.py`.
 """
 
 from apportion.coord.classic.membership import remove_member
 from apportion.coord.classic.responses import complete_pending_join, fail_pending_sync, members_for_leader
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember, ClassicGroupState
+from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupMember
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
 
 JOIN = "classic join"
 SYNC = "classic sync"
-"""The kinds of deadline of a whole group: everybody must have joined; everybody must have asked for its assignment."""
-MIN_REJOIN_WAIT_MS = 1_000  # for members that are away
+"""Deadlines of a group: every member must have sent JoinGroup; every member must have sent SyncGroup."""
+MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 
 
 def arm_session(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None) -> None:
-    """The member has a whole session from now; `timeout_ms` where it is given another patience."""
+    """Restart the member's session timeout, or give it `timeout_ms` from now."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """The group, of which somebody is new, gone or of another mind, is on its way to a generation that knows it."""
+    """Start a rebalance after a change of members or protocols, or complete the one that is open."""
     if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
@@ -32,12 +35,15 @@ def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
-    """The group waits for everybody to join (again); members that wait for an assignment are sent to join too."""
+    """Move to PreparingRebalance and wait for every member to join again.
+
+    Members that waited for an assignment get REBALANCE_IN_PROGRESS for their SyncGroup.
+    """
     live = group.live
     if live.state is ClassicGroupState.COMPLETING_REBALANCE:
         for member in live.members.values():
             member.assignment = b""
-            if member.sync_ticket is not None:  # while it waited, its session may have ended without notice
+            if member.sync_ticket is not None:  # a parked member cannot heartbeat: its session may be over
                 arm_session(turn, group, member)
             fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     live.pending_syncs.clear()
@@ -55,7 +61,10 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
-    """A group that waits for nobody any more has a new generation; one that was empty waits for its time instead."""
+    """Complete the open rebalance if every member has joined.
+
+    The first rebalance of an empty group always waits for its deadline.
+    """
     live = group.live
     if (
         live.state is ClassicGroupState.PREPARING_REBALANCE
@@ -66,10 +75,12 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """The group has a new generation of those who joined and of the static members, and each that waits is told.
+    """Begin a new generation of the members that have joined and of all static members, and answer
+    each pending JoinGroup.
 
-    Nobody left: the group is empty, and that is saved. Only static members that are away: they have another rebalance timeout, a
-    second at least, for a member may say that it needs no time at all.
+    Without members the group becomes empty, which is saved. If only static members are left and
+    none has joined, nobody could lead: they get another rebalance timeout, of at least a second
+    because their own may be 0.
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
@@ -100,7 +111,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """The member has asked for its assignment; once all have, nothing is due for the group."""
+    """Note that the member has sent its SyncGroup; with the last one the deadline SYNC is disarmed."""
     pending = group.live.pending_syncs
     pending.pop(member.member_id, None)
     if not pending:
@@ -108,7 +119,10 @@ def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMem
 
 
 def expire_join(turn: Turn, key: Key) -> None:
-    """Whoever has not joined by now is out; a group that was empty waits once more if somebody came meanwhile."""
+    """Complete the rebalance without the members that have not joined in time.
+
+    The first rebalance of a group instead waits again if members have joined since it last waited.
+    """
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
         return
@@ -123,7 +137,7 @@ def expire_join(turn: Turn, key: Key) -> None:
 
 
 def expire_sync(turn: Turn, key: Key) -> None:
-    """Whoever has not asked for its assignment by now is out, and the others join again."""
+    """Remove the members that have not sent SyncGroup in time, and start a rebalance."""
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state not in (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
         return
@@ -133,11 +147,11 @@ def expire_sync(turn: Turn, key: Key) -> None:
         prepare_rebalance(turn, group)
 
 
-def _remove_late_members(turn: Turn, group: ClassicGroup, late: list[ClassicGroupMember], owed: str) -> None:
-    """The members that did not do what they owed are none any more."""
+def _remove_late_members(turn: Turn, group: ClassicGroup, late: list[ClassicGroupMember], request: str) -> None:
     if late:
         turn.note(
-            "info", f"group {group.group_id}: {len(late)} of {len(group.live.members)} members did not {owed} in time and are gone"
+            "info",
+            f"group {group.group_id}: {len(late)} of {len(group.live.members)} members did not {request} in time and are gone",
         )
     for member in late:
         remove_member(turn, group, member)

@@ -1,6 +1,7 @@
-"""What those who wait on a parked ticket are told. Whose connection is closed is told nothing; the group goes on as if it were.
+"""Responses to JoinGroup and SyncGroup, and the completion of those that are parked.
 
-A refusal has no protocol name: null, which versions before 7 of JoinGroup write as "".
+Nothing is sent for a parked request whose connection has closed; the group goes on as if it had
+been. In an error response the protocol name is null, which JoinGroup writes as "" before version 7.
 """
 
 from apportion.coord.classic.state import ClassicGroup, ClassicGroupLiveState, ClassicGroupMember
@@ -14,7 +15,7 @@ JoinedMembers = tuple[JoinGroupResponseMember, ...]
 
 
 def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
-    """All members with what they say in the chosen protocol, as the leader sees them."""
+    """Return every member with its metadata in the chosen protocol, as the leader gets them."""
     return tuple(
         JoinGroupResponseMember(
             member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(live.protocol)
@@ -31,7 +32,10 @@ def join_response(
     led_by: str | None = None,
     skips_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """The current generation, as a member of it hears of it. led_by: None for who really leads."""
+    """Return the JoinGroup response of a member of the current generation.
+
+    led_by: the leader to name in place of the real one; None for the real one.
+    """
     return JoinGroupResponse(
         generation_id=live.generation,
         protocol_type=live.protocol_type,
@@ -44,44 +48,46 @@ def join_response(
 
 
 def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
-    """A join that came to nothing."""
+    """Return the JoinGroup response of a failed join."""
     return JoinGroupResponse(error_code=int(code), protocol_name=None if version >= 7 else "", member_id=member_id)
 
 
 def sync_response(live: ClassicGroupLiveState, member: ClassicGroupMember) -> SyncGroupResponse:
-    """What the leader gave the member."""
+    """Return the SyncGroup response with the assignment that the leader made for the member."""
     return SyncGroupResponse(protocol_type=live.protocol_type, protocol_name=live.protocol, assignment=member.assignment)
 
 
 def complete_pending_join(turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, members: JoinedMembers = ()) -> None:
-    """The member waits no more, and knows the current generation."""
+    """Answer the member's parked JoinGroup, if any, with the current generation."""
     ticket = live.unpark_join(member)
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, join_response(live, member, members))
 
 
 def complete_pending_sync(turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember) -> None:
-    """The member waits no more, and knows its assignment."""
+    """Answer the member's parked SyncGroup, if any, with its assignment."""
     ticket, member.sync_ticket = member.sync_ticket, None
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, sync_response(live, member))
 
 
 def fail_pending_requests(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, member_id: str = "") -> None:
-    """The member waits for nothing any more, because of `code`. member_id: what a join is told that its id is."""
+    """Answer the member's parked JoinGroup and SyncGroup, if any, with `code`. member_id: that of
+    the JoinGroup response.
+    """
     fail_pending_join(turn, group.live.unpark_join(member), code, member_id)
     fail_pending_sync(turn, member, code)
 
 
 def fail_pending_join(turn: Turn, ticket: Ticket | None, code: Code, member_id: str) -> None:
-    """The join that was parked on `ticket`, if there was one, came to nothing."""
+    """Answer the JoinGroup parked under `ticket`, if any, with `code`."""
     version = turn.unpark(ticket)
     if ticket is not None and version is not None:
         turn.reply(ticket, join_error(code, member_id, version))
 
 
 def fail_pending_sync(turn: Turn, member: ClassicGroupMember, code: Code) -> None:
-    """The sync that the member waits for, if it does, came to nothing."""
+    """Answer the member's parked SyncGroup, if any, with `code`."""
     ticket, member.sync_ticket = member.sync_ticket, None
     if ticket is not None and turn.unpark(ticket) is not None:
         turn.reply(ticket, SyncGroupResponse(error_code=int(code)))

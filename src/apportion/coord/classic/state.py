@@ -1,23 +1,21 @@
-"""What a classic group is: `saved`, the last generation that the log knows, and `live`, everything that its members do now.
+"""The state of a classic group: `saved`, its last generation with an assignment, and `live`.
 
-A group goes round in the circle of `NEXT`: somebody comes, leaves or changes its mind (Preparing), everybody has joined and the
-leader works (Completing), the leader has brought the assignment (Stable). A generation that nobody brought an assignment for is
-never saved, as in Kafka: after a crash the group stands where its last assignment left it. Counters beside the members answer the
-questions of one join without looking at the other members.
-
-So after a crash members may speak of generations that are gone. Nobody was given anything in those: a member of the saved
-generation holds what that gave it, and is told to join again. Kafka, once it has loaded its groups, tells it ILLEGAL_GENERATION,
-at which clients give up what they hold without a commit. They seldom hear that there, because a broker that has just started is not
-yet their coordinator (NOT_COORDINATOR), and so they join by themselves; this broker coordinates as soon as it listens.
+`states.py` explains the cycle of a group. A generation without an assignment is never saved, as in
+Kafka: after a crash the group is in the state of its last assignment. Members may then name a
+generation that is gone. Nobody was assigned anything in it: such a member still owns what the saved
+generation gave it, and gets REBALANCE_IN_PROGRESS. Kafka, once it has loaded its groups, answers
+ILLEGAL_GENERATION, upon which clients give up their partitions without a commit. They seldom get
+that answer there, because a broker that has just started is not their coordinator yet
+(NOT_COORDINATOR), so they rejoin by themselves; this broker coordinates as soon as it listens.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from apportion.coord import records
 from apportion.coord.classic.election import select_protocol
+from apportion.coord.classic.states import NEXT, ClassicGroupState
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller, Ticket
@@ -32,37 +30,20 @@ if TYPE_CHECKING:
     from apportion.deadlines import Key
 
 SESSION = "classic session"
-"""The kind of deadline at which a member that was silent is gone, and an id that was only handed out is void."""
+"""Deadline of a session timeout: that of a member, or of a member id that was given out and not used yet."""
 
 NOT_DECODED: dict[str, None] = {}
-"""Stands for the topics of a generation until somebody asks for them."""
+"""Placeholder for the topics of a generation that were not decoded yet."""
 
 Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
-"""What a member can speak, best first: names, and what it says in each."""
-
-
-class ClassicGroupState(Enum):
-    """Where a group stands, by the names that Kafka's tools show. No group is DEAD: that is said of one that is not there."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-NEXT = {  # state -> the states that a group may go to from there
-    ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING_REBALANCE},
-    ClassicGroupState.PREPARING_REBALANCE: {ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY},
-    ClassicGroupState.COMPLETING_REBALANCE: {ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE},
-    ClassicGroupState.STABLE: {ClassicGroupState.PREPARING_REBALANCE},
-}
+"""The protocols (assignors) that a member supports, best first: name and metadata of each."""
 
 
 class ClassicGroupMember:
-    """One member: what it said, what it was assigned, and the tickets on which it waits.
+    """One member: what it joined with, what it was assigned, and the tickets of its parked
+    requests.
 
-    is_new: it has not heard of any generation yet, so nothing but its own patience keeps it alive.
+    is_new: it is in no generation yet, so its session runs although it is parked.
     """
 
     __slots__ = (
@@ -96,16 +77,18 @@ class ClassicGroupMember:
 
     @property
     def is_waiting(self) -> bool:
-        """True while the member is parked: it cannot heartbeat then."""
+        """True while a request of the member is parked: it cannot heartbeat then."""
         return self.join_ticket is not None or self.sync_ticket is not None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member says in that protocol; nothing if it does not speak it."""
+        """Return the member's metadata for `protocol`; b"" if it does not support it."""
         return next((said for name, said in self.protocols if name == protocol), b"")
 
 
 class ClassicGroupLiveState:
-    """What the members of a group do now. Its methods keep the counters true; who may do what is decided elsewhere."""
+    """What the members of a group do now. The methods keep its counters right; the rules are
+    elsewhere.
+    """
 
     __slots__ = (
         "generation",
@@ -134,31 +117,29 @@ class ClassicGroupLiveState:
         self.previous_state = ClassicGroupState.DEAD
         self.state_since_ms = -1  # the wall time of the last change of state
         self.generation = 0
-        self.is_restored = False  # the generation was read from the log, and later ones may have died unsaved
-        self.logged_upgrade_blocker = ""  # why a consumer could not join, as the process's log was told last
-        self.protocol_type = ""  # "" until a first member has one
+        self.is_restored = False  # from the log; later generations may have been lost in a crash
+        self.logged_upgrade_blocker = ""  # why a consumer could not join, as it was last logged
+        self.protocol_type = ""  # "" before the first member
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
         self.instances: dict[str, str] = {}  # instance id -> member id
-        self.pending_joins: dict[str, None] = {}  # ids that were handed out, oldest first, and have not joined yet
-        self.pending_syncs: dict[str, None] = {}  # members of this generation that have not asked for their assignment
-        self.protocol_counts: dict[str, int] = {}  # protocol -> how many members speak it
-        self.waiting_join_count = 0  # how many members wait for the next generation
-        self.has_newcomers = False  # somebody came since the initial wait was last looked at
-        self.initial_delay_left_ms = 0  # how much longer a group that was empty may be kept waiting
-        self.generation_metadata: tuple[bytes, ...] | None = (
-            None  # what the members said when the generation began; None before the first
-        )
-        self.subscribed_topics: dict[str, None] | None = NOT_DECODED  # what they said that they read; None where nobody can know
+        self.pending_joins: dict[str, None] = {}  # member ids given out and not used yet, oldest first
+        self.pending_syncs: dict[str, None] = {}  # members of this generation that have not sent SyncGroup
+        self.protocol_counts: dict[str, int] = {}  # protocol -> how many members support it
+        self.waiting_join_count = 0  # how many members have a parked JoinGroup
+        self.has_newcomers = False  # members joined since the initial delay was last extended
+        self.initial_delay_left_ms = 0  # by how much the initial delay may still be extended
+        self.generation_metadata: tuple[bytes, ...] | None = None  # None before the first generation
+        self.subscribed_topics: dict[str, None] | None = NOT_DECODED  # None where it cannot be known
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """The group is in that state from now on."""
+        """Move to `state` at wall clock `wall_ms`; NEXT says which moves there are."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
 
     def add(self, member: ClassicGroupMember) -> None:
-        """The member is one of the group; the first one gives the group its type, and leads."""
+        """Add a member. The first one sets the protocol type, and leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -170,8 +151,8 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """The member is none any more; if it led, the one that has been here longest leads. Its tickets must be spent before."""
-        assert not member.is_waiting, f"{member.member_id} still waits"
+        """Remove a member without parked requests. If it led, the member that joined first leads."""
+        assert not member.is_waiting, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
         if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
@@ -181,7 +162,7 @@ class ClassicGroupLiveState:
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
-        """The new member has the old one's place, its part in the generation, and its leadership."""
+        """Put `new` in the place of `old`, with its leadership and its pending SyncGroup."""
         led, owed_sync = self.leader == old.member_id, old.member_id in self.pending_syncs
         self.remove(old)
         self.add(new)
@@ -191,44 +172,44 @@ class ClassicGroupLiveState:
             self.pending_syncs[new.member_id] = None
 
     def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
-        """The member, which is in the group, speaks these protocols."""
+        """Set the protocols that the member supports."""
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
     def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
-        """The member waits on `ticket` for the next generation; the ticket on which it had waited before, if it had."""
+        """Park the member's JoinGroup, and return the ticket of an earlier one that it replaces."""
         before, member.join_ticket = member.join_ticket, ticket
         self.waiting_join_count += before is None
         return before
 
     def unpark_join(self, member: ClassicGroupMember) -> Ticket | None:
-        """The member does not wait for a generation any more; the ticket on which it did."""
+        """Unpark the member's JoinGroup, and return its ticket; None if there is none."""
         ticket, member.join_ticket = member.join_ticket, None
         self.waiting_join_count -= ticket is not None
         return ticket
 
     def start_generation(self) -> None:
-        """The members are a new generation, in the protocol that was chosen."""
+        """Begin the next generation of the present members, in the chosen protocol."""
         self.generation += 1
         self.is_restored = False
         self.capture_metadata()
 
     def capture_metadata(self) -> None:
-        """What the members say now is what this generation reads, whatever they may say later."""
+        """Keep the members' metadata as of the start of the generation, whatever they send later."""
         self.generation_metadata = tuple(member.metadata(self.protocol) for member in self.members.values())
         self.subscribed_topics = NOT_DECODED
 
     def all_joined(self) -> bool:
-        """True where nobody is missing: every member waits, and no id that was handed out is still to come."""
+        """Return whether every member has a parked JoinGroup, and no member id is pending."""
         return self.waiting_join_count == len(self.members) and not self.pending_joins
 
     def select_protocol(self) -> str:
-        """The protocol that the members would choose now."""
+        """Return the protocol that the members would choose now."""
         return select_protocol([name for name, _ in member.protocols] for member in self.members.values())
 
     def rebalance_timeout_ms(self) -> int:
-        """How long everybody has to join: as long as the most patient member allows."""
+        """Return the longest rebalance timeout of the members; 0 without any."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def _count(self, member: ClassicGroupMember, step: int) -> None:
@@ -241,7 +222,7 @@ class ClassicGroupLiveState:
 
 
 class ClassicGroup:
-    """One classic group. `saved` is what the log says; only `replay.apply_classic` writes it."""
+    """One classic group. Only `replay.apply_classic_group` writes `saved`."""
 
     __slots__ = ("group_id", "live", "saved")
 
@@ -254,19 +235,22 @@ class ClassicGroup:
 
     @property
     def protocol_type(self) -> str:
-        """What the members are: consumer, connect..., and "" where there never was one."""
+        """The protocol type: consumer, connect...; "" before the first member."""
         return self.live.protocol_type
 
     def is_empty(self) -> bool:
-        """True where the group has no members."""
+        """Return whether the group has no members."""
         return self.live.state is ClassicGroupState.EMPTY
 
     def state_name(self) -> str:
-        """The state as Kafka's tools name it."""
+        """Return the state as Kafka's tools name it."""
         return self.live.state.value
 
     def subscribes_to(self, topic: str) -> bool:
-        """True where some member of the generation read that topic when it began, or may: an unreadable subscription may say so."""
+        """Return whether a member of the generation subscribed to `topic` when it began.
+
+        True as well if a subscription cannot be decoded, since it may name the topic.
+        """
         live = self.live
         if live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
@@ -275,10 +259,12 @@ class ClassicGroup:
         return live.subscribed_topics is None or topic in live.subscribed_topics
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is.
+        """Return since when an offset of `topic`, committed at `committed_ms`, may expire (wall
+        ms); None while the group needs it.
 
-        Without members that is since the last one went, where it is known who they were and when. With members only consumers
-        whose topics are known, and who are not on the way to another generation, can do without an offset.
+        Without members that is since the group became empty, or since the commit where that time is
+        unknown. With members it is the commit, if they are consumers, the group is stable and
+        nobody subscribes to the topic.
         """
         live = self.live
         if live.state is ClassicGroupState.EMPTY:
@@ -292,9 +278,10 @@ class ClassicGroup:
         return None
 
     def check_commit(self, claim: CommitClaim) -> None:
-        """Refuses a commit that the claimant may not make.
+        """Refuse an offset commit that the sender may not make.
 
-        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`, REBALANCE_IN_PROGRESS.
+        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
+        REBALANCE_IN_PROGRESS.
         """
         live = self.live
         if claim.epoch < 0 and live.state is ClassicGroupState.EMPTY:
@@ -308,29 +295,36 @@ class ClassicGroup:
             raise Refused(Code.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, claim: FetchClaim) -> None:
-        """Nobody is refused: the classic protocol does not ask who reads offsets."""
+        """Refuse nothing: the classic protocol lets everybody fetch offsets."""
 
     def check_offset_deletion(self) -> None:
-        """Refuses to forget offsets of members whose topics nobody can know. Errors: NON_EMPTY_GROUP."""
+        """Refuse to delete offsets while the topics of the members are unknown. Errors:
+        NON_EMPTY_GROUP.
+        """
         if not self.is_empty() and self.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             raise Refused(Code.NON_EMPTY_GROUP)
 
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
-        """The deadline that a commit of the member moves, and how many ms it is away then; None if a commit moves none."""
+        """Return the deadline that a member's commit restarts and its timeout (ms); None for no
+        member.
+        """
         member = self.live.members.get(member_id)
         return None if member is None else ((SESSION, self.group_id, member_id), member.session_timeout_ms)
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
-        """The records after which the group, which has no members, is forgotten."""
+        """Yield the records that delete the group, which must be empty."""
         yield records.classic_group(self.group_id, None)
 
     def checked_member(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
-        """The member that speaks. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (its instance is another member now)."""
+        """Return the member with that id, and with that group instance id if one is given.
+
+        Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
+        """
         if instance_id is not None:
-            seated = self.live.instances.get(instance_id)
-            if seated is None:
+            current_id = self.live.instances.get(instance_id)
+            if current_id is None:
                 raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no instance {instance_id!r}.")
-            if seated != member_id:
+            if current_id != member_id:
                 raise Refused(Code.FENCED_INSTANCE_ID, f"Instance {instance_id} is another member than {member_id!r} now.")
         member = self.live.members.get(member_id)
         if member is None:
@@ -338,9 +332,10 @@ class ClassicGroup:
         return member
 
     def check_generation(self, generation: int) -> None:
-        """Refuse a member that speaks of another generation; the caller has checked that it is a member.
+        """Refuse a member of another generation.
 
-        Errors: REBALANCE_IN_PROGRESS for a generation that a crash took before its assignment was saved, else ILLEGAL_GENERATION.
+        Errors: REBALANCE_IN_PROGRESS for a generation that was lost in a crash (see the module),
+        else ILLEGAL_GENERATION.
         """
         if self.live.is_restored and generation > self.live.generation:
             raise Refused(Code.REBALANCE_IN_PROGRESS, f"Generation {generation} had no assignment when the broker ended.")
@@ -348,7 +343,7 @@ class ClassicGroup:
             raise Refused(Code.ILLEGAL_GENERATION, f"Group {self.group_id} is at generation {self.live.generation}.")
 
     def to_record(self) -> CoordinatorRecord:
-        """The record that says what is live."""
+        """Return the record of the live state."""
         live = self.live
         value = GroupMetadataValue(
             protocol_type=live.protocol_type,
@@ -373,7 +368,7 @@ class ClassicGroup:
         return records.classic_group(self.group_id, value)
 
     def restore(self) -> None:
-        """What is live is what was saved, and nobody waits for anything."""
+        """Make the live state from the saved record, without any parked request."""
         saved = self.saved
         assert saved is not None, f"group {self.group_id} was never saved"
         live = self.live = ClassicGroupLiveState()
@@ -392,7 +387,9 @@ class ClassicGroup:
         live.capture_metadata()
 
     def _topics_or_none(self) -> dict[str, None] | None:
-        """Every topic that a member of this generation reads; None where a subscription is none, or nobody was asked yet."""
+        """Return the topics of all subscriptions of the generation; None if one is missing or
+        cannot be decoded.
+        """
         if self.live.generation_metadata is None:
             return None
         try:

@@ -1,22 +1,27 @@
-"""The door of SyncGroup: the leader brings the assignment, everybody takes its own home. Versions 0-5 (5: KIP-559)."""
+"""SyncGroup: the leader brings the assignment, and every member fetches its own. Versions 0-5 (5:
+KIP-559).
+"""
 
 from apportion.coord.classic.checks import existing_group
 from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
 from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
 from apportion.coord.classic.responses import complete_pending_sync, fail_pending_sync, sync_response
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-MAX_GROUP_BYTES = 1 << 26  # of one group's record: Kafka has a limit for any record
+MAX_GROUP_BYTES = 1 << 26  # of one group's record; Kafka limits records of any kind
 
 
 def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
-    """The member knows its assignment, or waits until the leader brings it; what the leader brings is saved, then told to all.
+    """Answer the member with its assignment, or park the request until the leader brings it.
 
-    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, INVALID_GROUP_ID,
-    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+    The leader's assignment is saved before any member gets it.
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
+    INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
+    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
@@ -33,14 +38,16 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
         arm_session(turn, group, member)
         turn.reply(request.ticket, sync_response(live, member))
         return
-    fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # it asked before on another connection
+    fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)  # of an earlier request on another connection
     member.sync_ticket = turn.park(request)
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)
 
 
 def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
-    """Refuses a member that believes in another protocol than its generation's. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    """Refuse a member that names another protocol than its generation's. Errors:
+    INCONSISTENT_GROUP_PROTOCOL.
+    """
     live = group.live
     if body.protocol_type not in (None, live.protocol_type) or body.protocol_name not in (None, live.protocol):
         raise Refused(
@@ -49,18 +56,21 @@ def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
 
 
 def metadata_size_bytes(group: ClassicGroup) -> int:
-    """What the members say in the protocol of their generation, as far as it may be long."""
+    """Return the size of the members' metadata in the chosen protocol, the part of a record that
+    may grow long.
+    """
     return sum(len(member.metadata(group.live.protocol)) for member in group.live.members.values())
 
 
-def store_assignment(turn: Turn, group: ClassicGroup, given: tuple[SyncGroupRequestAssignment, ...]) -> None:
-    """Every member has what the leader gave it (nothing where it gave nothing), which is saved, and all that wait are told.
+def store_assignment(turn: Turn, group: ClassicGroup, requested: tuple[SyncGroupRequestAssignment, ...]) -> None:
+    """Save the leader's assignment, and answer every parked SyncGroup with it.
 
-    What is given to strangers is left out. A group too large for one record is told UNKNOWN_SERVER_ERROR and joins again, as in
-    Kafka.
+    A member that the leader left out gets an empty assignment; assignments of unknown members are
+    ignored. If the group is too large for one record, every member gets UNKNOWN_SERVER_ERROR and
+    joins again, as in Kafka.
     """
     live = group.live
-    assignments = {said.member_id: said.assignment for said in given if said.member_id in live.members}
+    assignments = {each.member_id: each.assignment for each in requested if each.member_id in live.members}
     if metadata_size_bytes(group) + sum(map(len, assignments.values())) > MAX_GROUP_BYTES:
         turn.note(
             "error", f"group {group.group_id} is not saved: what its members say and get is more than {MAX_GROUP_BYTES} bytes"

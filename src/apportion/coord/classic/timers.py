@@ -1,18 +1,20 @@
-"""How members of a classic group go without saying so, and how a group begins again after its log was read."""
+"""Session timeouts of classic members, and the state of a group after its log was replayed."""
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.responses import fail_pending_requests
-from apportion.coord.classic.state import SESSION, ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
 
 
 def expire_session(turn: Turn, key: Key) -> None:
-    """A member that was silent for a whole session is gone, and an id that was only handed out is void.
+    """Remove a member whose session expired, or void a member id that was given out and never used.
 
-    A member that waits cannot speak and so is alive, but for a new one: should its join be lost, nobody would ever miss it.
+    A member with a parked request cannot heartbeat, so it counts as alive. A new member is the
+    exception: it has a fixed timeout, because if its JoinGroup was lost nobody would ever miss it.
     """
     _, group_id, member_id = key
     group = turn.ledger.classic_group_or_none(group_id)
@@ -29,25 +31,34 @@ def expire_session(turn: Turn, key: Key) -> None:
 
 
 def restore_after_start(turn: Turn, group: ClassicGroup) -> None:
-    """Revive the group after a start; generations later than the saved one may have died with the broker."""
+    """Restore the group after a start of the broker.
+
+    Members may know generations later than the saved one, whose assignments were never saved.
+    """
     restore_group(turn, group)
     group.live.is_restored = True
 
 
 def restore_group(turn: Turn, group: ClassicGroup) -> None:
-    """The group stands where its log left it: every member has a whole session, and too many of them must join again."""
+    """Restore the group from its saved record, and give every member a whole session.
+
+    A group above `group.max.size` starts a rebalance at once; so does one without a leader, which
+    comes from a consumer group and whose generation nobody assigned.
+    """
     group.restore()
     for member in group.live.members.values():
         rebalance.arm_session(turn, group, member)
     if len(group.live.members) > turn.settings.group_max_size:
         turn.note("info", f"group {group.group_id} has more than {turn.settings.group_max_size} members, who must join again")
         rebalance.prepare_rebalance(turn, group)
-    elif group.live.members and group.live.leader is None:  # it comes from a consumer group, and nobody made its generation
+    elif group.live.members and group.live.leader is None:  # see the docstring
         rebalance.prepare_rebalance(turn, group)
 
 
 def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
-    """Nobody waits for anything in the group, and nothing is due in it: it is about to become another, or nothing."""
+    """Answer every parked request with `code`, and disarm every deadline: the group is about to be
+    replaced or deleted.
+    """
     for member in group.live.members.values():
         fail_pending_requests(turn, group, member, code, member.member_id)
         turn.deadlines.disarm((SESSION, group.group_id, member.member_id))

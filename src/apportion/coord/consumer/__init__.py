@@ -1,1 +1,1 @@
-"""Groups that rebalance one member at a time (KIP-848): the spine of a heartbeat, and the rules that it asks."""
+"""Consumer groups (KIP-848), which rebalance one member at a time."""

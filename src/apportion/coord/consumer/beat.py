@@ -1,4 +1,4 @@
-"""What a member says in one heartbeat, whichever door it came through."""
+"""One heartbeat of a member, by ConsumerGroupHeartbeat or by the classic protocol."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,15 @@ from apportion.wire.records.groups import ClassicMemberMetadata, ConsumerGroupMe
 JOINING = 0
 LEAVING = -1
 AWAY = -2
-"""The epochs that are words: join (or join again), leave for good, leave a static member's place open."""
+"""Epochs with a meaning: join or rejoin; leave; leave temporarily, as static members do to restart."""
 
 
 @dataclass(slots=True, frozen=True)
 class Beat:
-    """One heartbeat. None (for the timeout -1) means: as I said before; `epoch` may be one of the words above.
+    """One heartbeat. None (-1 for the timeout) means: unchanged.
 
-    classic: what a JoinGroup says beside all that; a heartbeat of the new protocol has none, and its sender is no classic member.
+    `epoch` is a member epoch, JOINING, LEAVING or AWAY.
+    classic: what only JoinGroup says; None in a heartbeat of the consumer protocol.
     """
 
     group_id: str
@@ -34,33 +35,35 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """True where the member said everything, as it does when it may have missed an answer."""
-        says_wishes = self.topics is not None or self.regex is not None
-        return says_wishes and self.rebalance_timeout_ms != -1 and self.owned is not None
+        """True where the member sent every field, as it does when it may have missed a response."""
+        has_subscription = self.topics is not None or self.regex is not None
+        return has_subscription and self.rebalance_timeout_ms != -1 and self.owned is not None
 
 
-def merge_metadata(said: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
-    """What the member has said up to and including `beat`; the very same value where that is nothing new."""
+def merge_metadata(metadata: ConsumerGroupMemberMetadataValue, beat: Beat) -> ConsumerGroupMemberMetadataValue:
+    """Return the member's metadata after `beat`; the very same value if nothing has changed."""
     if (
         beat.topics is None
-        and beat.instance_id in (None, said.instance_id)
-        and beat.rack_id in (None, said.rack_id)
-        and beat.assignor in (None, said.server_assignor)
-        and beat.rebalance_timeout_ms in (-1, said.rebalance_timeout_ms)
-        and beat.caller.client_id == said.client_id
-        and beat.caller.host == said.client_host
-        and beat.classic is said.classic_member_metadata  # None for all but classic members, who join seldom
+        and beat.instance_id in (None, metadata.instance_id)
+        and beat.rack_id in (None, metadata.rack_id)
+        and beat.assignor in (None, metadata.server_assignor)
+        and beat.rebalance_timeout_ms in (-1, metadata.rebalance_timeout_ms)
+        and beat.caller.client_id == metadata.client_id
+        and beat.caller.host == metadata.client_host
+        and beat.classic is metadata.classic_member_metadata  # None for all but classic members, who join seldom
     ):
-        return said
+        return metadata
     whole = ConsumerGroupMemberMetadataValue(
-        instance_id=said.instance_id if beat.instance_id is None else beat.instance_id,
-        rack_id=said.rack_id if beat.rack_id is None else beat.rack_id,
+        instance_id=metadata.instance_id if beat.instance_id is None else beat.instance_id,
+        rack_id=metadata.rack_id if beat.rack_id is None else beat.rack_id,
         client_id=beat.caller.client_id,
         client_host=beat.caller.host,
-        subscribed_topic_names=said.subscribed_topic_names if beat.topics is None else tuple(sorted(dict.fromkeys(beat.topics))),
-        subscribed_topic_regex=said.subscribed_topic_regex,
-        rebalance_timeout_ms=said.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
-        server_assignor=said.server_assignor if beat.assignor is None else beat.assignor,
+        subscribed_topic_names=metadata.subscribed_topic_names
+        if beat.topics is None
+        else tuple(sorted(dict.fromkeys(beat.topics))),
+        subscribed_topic_regex=metadata.subscribed_topic_regex,
+        rebalance_timeout_ms=metadata.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
+        server_assignor=metadata.server_assignor if beat.assignor is None else beat.assignor,
         classic_member_metadata=beat.classic,
     )
-    return said if whole == said else whole
+    return metadata if whole == metadata else whole

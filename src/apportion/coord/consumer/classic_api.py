@@ -1,10 +1,11 @@
-"""The door of classic members to a consumer group: what they join, sync, beat and leave with becomes a `Beat`, and the spine's
-verdict their answer.
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in a consumer group (KIP-848).
 
-Such a member's epoch is its generation. It hears of its assignment when it syncs and of a new one by REBALANCE_IN_PROGRESS, and it
-says what it owns when it joins: so it revokes by joining again. It leads nothing and assigns nothing; its first protocol's
-subscription says what it wants. Its classic group, if the group comes from one, was made a consumer group by `upgrade.py`.
-Versions: those of JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+A classic member's epoch is its generation. JoinGroup becomes a `Beat`: it sends the subscription
+and the owned partitions of the first protocol, so a classic member revokes by rejoining. SyncGroup
+returns the assignment, and Heartbeat announces a new one with REBALANCE_IN_PROGRESS. No classic
+member leads, for the coordinator assigns. How a classic group becomes a consumer group is in
+`migration/upgrade.py`.
+Versions: those of the four APIs.
 """
 
 from typing import NamedTuple
@@ -34,7 +35,7 @@ from apportion.wire.records.groups import ClassicMemberMetadata, ClassicProtocol
 
 
 class ClassicCaller(NamedTuple):
-    """A classic member that speaks, in its group, and what it said as such: it believes in its first protocol."""
+    """The classic member that sent a request, its group, and its classic metadata."""
 
     group: ConsumerGroup
     member: ConsumerGroupMember
@@ -42,10 +43,12 @@ class ClassicCaller(NamedTuple):
 
 
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """The member has joined (again), is as close to its target as the others allow, and has its rebalance timeout to sync.
+    """Join the member, or rejoin it, reconcile it, and wait for its SyncGroup for a rebalance
+    timeout.
 
-    Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
-    UNKNOWN_SERVER_ERROR for a subscription that cannot be read.
+    Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id),
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for a subscription that cannot be
+    decoded.
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
@@ -68,8 +71,9 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
 def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None:
     """Refuse a joiner that cannot be in the group.
 
-    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where the policy keeps the protocols apart, INVALID_REQUEST,
-    GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL where the joiner could not talk with the classic members.
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where `group.consumer.migration.policy` is
+    disabled, INVALID_REQUEST, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL where the joiner
+    shares no protocol with all classic members.
     """
     if turn.settings.group_consumer_migration_policy == "disabled":
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Group {body.group_id} takes members of the consumer protocol only.")
@@ -85,7 +89,9 @@ def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None
 
 
 def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
-    """What the member wants, by its first protocol. Errors: UNKNOWN_SERVER_ERROR, as Kafka answers bytes that say nothing."""
+    """Decode the subscription of the first protocol. Errors: UNKNOWN_SERVER_ERROR if malformed, as
+    in Kafka.
+    """
     try:
         return consumer_serde.decode(ConsumerProtocolSubscription, body.protocols[0].metadata)[1]
     except DecodeError as error:
@@ -93,7 +99,7 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
 
 
 def to_beat(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription) -> Beat:
-    """The join as the spine hears it: the member says everything anew, also what it still uses."""
+    """Return the JoinGroup as a heartbeat that sends every field, also what the member still owns."""
     body = request.body
     return Beat(
         group_id=body.group_id,
@@ -110,12 +116,12 @@ def to_beat(turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: C
 
 
 def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
-    """Return how long the member may take for its part of a rebalance; version 0 says only how long it may be silent."""
+    """Return the rebalance timeout; version 0 of JoinGroup has only the session timeout."""
     return request.body.session_timeout_ms if request.version == 0 else max(request.body.rebalance_timeout_ms, 0)
 
 
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
-    """What only classic members say: each protocol once, and no view of the request."""
+    """Return what only classic members send: each protocol once, copied out of the frame."""
     said: dict[str, ClassicProtocol] = {}
     for protocol in body.protocols:
         said.setdefault(protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)))
@@ -123,7 +129,7 @@ def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
 
 
 def to_topic_partitions(named: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics) -> tuple[RecordTopicPartitions, ...]:
-    """Partitions as the coordinator names them; those of topics that are not there are left out, and so are indexes beyond."""
+    """Return the partitions by topic id, without topics and partitions that do not exist."""
     return tuple(
         RecordTopicPartitions(
             topic_id=topic.id, partitions=tuple(index for index in each.partitions if 0 <= index < topic.partitions)
@@ -134,7 +140,7 @@ def to_topic_partitions(named: tuple[ConsumerProtocolTopicPartition, ...], topic
 
 
 def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupResponse:
-    """The member's generation is its epoch, and no member leads."""
+    """Return the JoinGroup response: the epoch is the generation, and no member leads."""
     return JoinGroupResponse(
         generation_id=member.epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -145,17 +151,18 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
 
 
 def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
-    """The member knows its assignment, as of the generation that it joined, and lives.
+    """Answer with the assignment of the generation that the member joined, and restart its session.
 
-    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for a sync of version 5 without a protocol, UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS for a generation that has passed,
-    unless the member still has something to revoke from it.
+    Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+    REBALANCE_IN_PROGRESS for an epoch that has passed, unless the member still has revocations to
+    do in it.
     """
     body = request.body
     if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "A sync of version 5 says the protocol and its type.")
-    seat = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
-    group, member, classic = seat
+    caller = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
+    group, member, classic = caller
     protocol = classic.supported_protocols[0].name
     if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (None, protocol):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}.")
@@ -168,7 +175,9 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
 
 
 def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics) -> bytes:
-    """The units as a classic member reads them, in the version of its subscription. Topics that were deleted are left out."""
+    """Encode the units as a ConsumerProtocolAssignment in the version of the member's subscription,
+    without deleted topics.
+    """
     held = [
         ConsumerProtocolTopicPartition(topic=topic.name, partitions=partitions)
         for topic_id, partitions in group.saved.units.by_topic(units)
@@ -180,13 +189,14 @@ def encode_assignment(group: ConsumerGroup, classic: ClassicMemberMetadata, unit
 
 
 def classic_heartbeat(turn: Turn, request: GroupRequest[signs.HeartbeatRequest]) -> None:
-    """The member lives, and knows whether it has to join again.
+    """Restart the member's session, and answer REBALANCE_IN_PROGRESS if it has to rejoin.
 
-    Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+    Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS.
     """
     body = request.body
     group, member, _ = _checked_classic_member(turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id)
-    bump_epoch_if_changed(turn, group, has_changed_wishes=False)
+    bump_epoch_if_changed(turn, group, has_changed_subscription=False)
     timers.arm_session(turn, group, member)
     code = Code.NONE
     if must_rejoin(turn, group, member):
@@ -196,7 +206,11 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[signs.HeartbeatRequest])
 
 
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """The member gains by joining again: its group went on, it has to revoke, or all that it waited for is free now."""
+    """Return whether rejoining would change the member's assignment or epoch.
+
+    So it does if the group has a newer epoch, if the member has to revoke, or if every unit that it
+    waits for is free now.
+    """
     if member.epoch < group.saved.epoch or member.state is MemberState.UNREVOKED:
         return True
     if member.state is not MemberState.UNRELEASED or member.target is None:
@@ -207,18 +221,19 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
-    """The named members are gone, whichever protocol they speak, and the group has one new epoch.
+    """Remove the named members of either protocol, with one new group epoch.
 
-    Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 they stand at the top.
+    Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 the error of the
+    whole response.
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
     named = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
-    for who in named:
+    for identity in named:
         try:
-            member = _checked_member(group, who.member_id, who.group_instance_id, names_instance_alone=True)
+            member = _checked_member(group, identity.member_id, identity.group_instance_id, names_instance_alone=True)
             leaving[member.member_id] = member
             codes.append(Code.NONE)
         except Refused as refusal:  # one of many: the others have their answers
@@ -232,14 +247,17 @@ def _leave_response(version: int, named: tuple[MemberIdentity, ...], codes: list
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     answers = (
-        MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=int(code))
-        for who, code in zip(named, codes, strict=True)
+        MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(code))
+        for identity, code in zip(named, codes, strict=True)
     )
     return LeaveGroupResponse(members=tuple(answers))
 
 
 def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ClassicCaller:
-    """The classic member that speaks of its own generation. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    """Return the classic member, which must name its own epoch as its generation.
+
+    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    """
     group = turn.ledger.consumer_group(group_id)
     member = _checked_member(group, member_id, instance_id)
     classic = member.metadata.classic_member_metadata
@@ -253,7 +271,9 @@ def _checked_classic_member(turn: Turn, group_id: str, member_id: str, instance_
 def _checked_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, *, names_instance_alone: bool = False
 ) -> ConsumerGroupMember:
-    """The member that is meant. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Return the member by member id, or by group instance id. Errors: UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID.
+    """
     member = group.saved.members.get(member_id) if instance_id is None else group.static_member_or_none(instance_id)
     if member is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}.")

@@ -1,6 +1,7 @@
-"""The guards: each rule that keeps a group safe is one predicate with a name, and `admit` asks them in Kafka's order.
+"""The guards of a consumer group: who may send a heartbeat, and which units may be assigned.
 
-Who calls a guard calls it through this module, so that a test can switch one off and watch what breaks.
+Each safety rule is one predicate. `admit` checks them in Kafka's order. Call them through this
+module, so that a test can switch one off and see which law breaks.
 """
 
 from typing import NamedTuple
@@ -12,60 +13,74 @@ from apportion.errors import Code, Refused
 
 
 class AdmittedMember(NamedTuple):
-    """Who is behind a heartbeat: a member as it stands, and a static member whose place it takes; neither means a new one."""
+    """The sender of a heartbeat: `member` as it is saved, and a static member that it replaces;
+    neither for a new member.
+    """
 
     member: ConsumerGroupMember | None
     predecessor: ConsumerGroupMember | None
 
 
 def is_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
-    """The unit may not be given to the member: somebody else has it."""
+    """Return whether the unit may not be assigned to the member, because another member has it."""
     holder = group.saved.owners.owner_or_none(unit)
     return holder is not None and holder != member_id
 
 
 def has_room(group: ConsumerGroup, member_id: str, limit: int) -> bool:
-    """The group may serve that member: it has a seat, or one is free."""
+    """Return whether the group may accept the member (`group.consumer.max.size`)."""
     return len(group.saved.members) < limit or member_id in group.saved.members
 
 
 def is_same_member(member: ConsumerGroupMember, member_id: str) -> bool:
-    """The static member is the one that speaks: another with the same instance id is a zombie, or an impostor."""
+    """Return whether the static member is the sender. A sender with another member id was replaced,
+    and is fenced.
+    """
     return member.member_id == member_id
 
 
 def uses_classic_protocol(member: ConsumerGroupMember, beat: Beat) -> bool:
-    """The member or its successor knows only the classic protocol, in which whoever comes last has the place."""
+    """Return whether the member or its replacement is classic: then the last to join wins, as in
+    KIP-345.
+    """
     return member.is_classic or beat.classic is not None
 
 
 def has_released_instance(member: ConsumerGroupMember) -> bool:
-    """The static member left its place open, so that another member may take it."""
+    """Return whether the static member has left temporarily, so that another may take its instance
+    id.
+    """
     return member.epoch == AWAY
 
 
 def may_use_previous_epoch(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
-    """The member missed one answer at the most: it speaks of the epoch before, and uses nothing that it may not use."""
+    """Return whether the member may go on from the epoch before: it missed one response, and owns
+    nothing that it may not use.
+    """
     return epoch == member.previous_epoch and owned is not None and owned.issubset(member.assigned.units.tolist())
 
 
 def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
-    """The member may go on from what it knows: it joins again, or its epoch is the one that it was told, or the one before."""
+    """Return whether the member joins, or names its epoch or, after a missed response, the one
+    before.
+    """
     if epoch in (JOINING, member.epoch):
         return True
     return epoch < member.epoch and may_use_previous_epoch(member, epoch, owned)
 
 
 def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) -> bool:
-    """The member's saved state is one we know; if a newer coordinator wrote it, the member has to hold nothing."""
+    """Return whether the member's saved state is known. If a newer coordinator wrote it, the member
+    must own nothing.
+    """
     return member.state is not MemberState.UNKNOWN or (owned is not None and not owned)
 
 
 def admit(group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int) -> AdmittedMember:
-    """Who sent the heartbeat, if it may be heard. Changes nothing.
+    """Return who sent the heartbeat, or refuse it. Changes nothing.
 
-    Errors, in this order: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, UNRELEASED_INSTANCE_ID,
-    FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
+    Errors, in this order: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
     """
     if group is None:
         if beat.epoch != JOINING:
@@ -98,30 +113,32 @@ def _dynamic(group: ConsumerGroup, beat: Beat) -> AdmittedMember:
 
 
 def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMember:
-    seated = group.static_member_or_none(instance_id)
-    if seated is None:
+    static_member = group.static_member_or_none(instance_id)
+    if static_member is None:
         if beat.epoch != JOINING:
             raise unknown_member_error(beat)
         return AdmittedMember(group.saved.members.get(beat.member_id), None)
     if beat.epoch != JOINING:
-        if not is_same_member(seated, beat.member_id):
+        if not is_same_member(static_member, beat.member_id):
             raise fenced_instance_error(beat)
-        return AdmittedMember(seated, None)
-    if not uses_classic_protocol(seated, beat) and not has_released_instance(seated):
-        raise Refused(Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {seated.member_id}, which has not left yet.")
-    return AdmittedMember(seated, None) if seated.member_id == beat.member_id else AdmittedMember(None, seated)
+        return AdmittedMember(static_member, None)
+    if not uses_classic_protocol(static_member, beat) and not has_released_instance(static_member):
+        raise Refused(
+            Code.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {static_member.member_id}, which has not left yet."
+        )
+    return AdmittedMember(static_member, None) if static_member.member_id == beat.member_id else AdmittedMember(None, static_member)
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:
-    """The refusal of one member too many."""
+    """Return GROUP_MAX_SIZE_REACHED."""
     return Refused(Code.GROUP_MAX_SIZE_REACHED, f"Group {group_id} has its {limit} members already.")
 
 
 def unknown_member_error(beat: Beat) -> Refused:
-    """The refusal of somebody who is no member."""
+    """Return UNKNOWN_MEMBER_ID."""
     return Refused(Code.UNKNOWN_MEMBER_ID, f"Group {beat.group_id} has no member {beat.member_id!r}.")
 
 
 def fenced_instance_error(beat: Beat) -> Refused:
-    """The refusal of a member whose instance is another member now."""
+    """Return FENCED_INSTANCE_ID."""
     return Refused(Code.FENCED_INSTANCE_ID, f"Instance {beat.instance_id} is another member than {beat.member_id} now.")

@@ -1,7 +1,9 @@
-"""The spine: what a heartbeat does to a group, whichever door it came through.
+"""What a heartbeat does to a consumer group, whichever protocol the member uses (KIP-848).
 
-admit (may refuse) -> enroll -> bump the epoch if it mattered -> retarget -> reconcile -> re-arm deadlines -> verdict. A steady
-heartbeat passes through all of it, emits nothing, and looks at no other member.
+The steps: admit the sender (`fencing.py`), create or update the member, bump the group epoch if
+subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it,
+reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
+nothing, and looks at no other member.
 """
 
 from collections.abc import Callable
@@ -22,7 +24,9 @@ from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 
 class HeartbeatResult(NamedTuple):
-    """The group and the member after the heartbeat, and whether the member must be told its assignment (again)."""
+    """The group and the member after a heartbeat, and whether the response must include the
+    assignment.
+    """
 
     group: ConsumerGroup
     member: ConsumerGroupMember
@@ -30,99 +34,108 @@ class HeartbeatResult(NamedTuple):
 
 
 def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
-    """The member lives, has said what is in `beat`, and is as close to its target as the others allow.
+    """Apply one heartbeat, and bring the member as close to its target as the other members allow.
 
     Errors: those of `fencing.admit`.
     """
     group = turn.ledger.consumer_group_or_none(beat.group_id)
     owned = None if beat.owned is None else frozenset() if group is None else group.saved.units.known_units(beat.owned)
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
-    has_changed_wishes = create_or_update_member(turn, beat, admission)
+    has_changed_subscription = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
-    bump_epoch_if_changed(turn, group, has_changed_wishes)
+    bump_epoch_if_changed(turn, group, has_changed_subscription)
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
-    has_moved = reconcile_member(turn, group, member, owned, has_changed_wishes)
+    has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription)
     timers.arm_session(turn, group, member)
     return HeartbeatResult(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
 
 
 def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> bool:
-    """The member is in the group with all that it has said; True if that changes who may get what.
+    """Save the member's metadata; return whether the target assignment must be computed again.
 
-    So does a member that takes over another's place beside its own: what it had is to be given away.
+    It must if the subscription has changed; also if the member replaces a static one and so gives
+    up a membership of its own, whose units others may have now.
     """
     member, predecessor = admission
     known = member or predecessor
-    said = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
+    metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
     before = () if known is None else known.metadata.subscribed_topic_names
-    leaves_own_place = False
+    abandons_membership = False
     if predecessor is not None:
-        leaves_own_place = beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
-        replace_static_member(turn, beat, predecessor, said)
-    elif member is None or said is not member.metadata:
-        turn.emit(records.member_metadata(beat.group_id, beat.member_id, said))
-    return leaves_own_place or said.subscribed_topic_names != before
+        abandons_membership = beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
+        replace_static_member(turn, beat, predecessor, metadata)
+    elif member is None or metadata is not member.metadata:
+        turn.emit(records.member_metadata(beat.group_id, beat.member_id, metadata))
+    return abandons_membership or metadata.subscribed_topic_names != before
 
 
-def replace_static_member(turn: Turn, beat: Beat, predecessor: ConsumerGroupMember, said: ConsumerGroupMemberMetadataValue) -> None:
-    """The member has the target and the hold of the static member whose place it takes, and begins at epoch 0."""
+def replace_static_member(
+    turn: Turn, beat: Beat, predecessor: ConsumerGroupMember, metadata: ConsumerGroupMemberMetadataValue
+) -> None:
+    """Give a new member the target and the current assignment of the static member that it
+    replaces, at epoch 0.
+    """
     group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
-    hold = predecessor.current
-    assigned, revoking = dict.fromkeys(hold.assigned, JOINING), dict.fromkeys(hold.pending_revocation, JOINING)
-    hold = replace(hold, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking)
+    current = predecessor.current
+    assigned, revoking = dict.fromkeys(current.assigned, JOINING), dict.fromkeys(current.pending_revocation, JOINING)
+    current = replace(current, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking)
     timers.disarm(turn, group, predecessor)
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
-    turn.emit(records.member_metadata(group.group_id, beat.member_id, said))
+    turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
     turn.emit(records.target_assignment(group.group_id, beat.member_id, target))
-    turn.emit(records.current_assignment(group.group_id, beat.member_id, to_current_assignment_value(hold, units)))
+    turn.emit(records.current_assignment(group.group_id, beat.member_id, to_current_assignment_value(current, units)))
 
 
-def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_wishes: bool) -> None:
-    """The group has a new epoch if its wishes or its topics changed. At most one a heartbeat."""
+def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscription: bool) -> None:
+    """Bump the group epoch if a subscription, or a subscribed topic's id or size, has changed; at
+    most once a heartbeat.
+    """
     saved, live = group.saved, group.live
     has_seen_topics = live.seen_topics is turn.topics
     live.seen_topics = turn.topics
-    if has_seen_topics and not has_changed_wishes:
+    if has_seen_topics and not has_changed_subscription:
         return
     hashed = metadata_hash(group, turn.topics)
-    if has_changed_wishes or hashed != saved.metadata_hash:
+    if has_changed_subscription or hashed != saved.metadata_hash:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
 
 
 def reconcile_member(
-    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, owned: frozenset[int] | None, has_changed_wishes: bool
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, owned: frozenset[int] | None, has_changed_subscription: bool
 ) -> bool:
-    """The member has moved toward its target as far as it can; True if what it may use is not what it was."""
+    """Reconcile the member; return whether the units that it may use have changed."""
     saved = group.saved
     if member.state is MemberState.STABLE and member.epoch == saved.assignment_epoch:
         return False
     before = member.current
-    wanted = subscribed_units(turn, group, member)
-    hold = reconcile(
+    is_subscribed = subscribed_units(turn, group, member)
+    current = reconcile(
         _as_rejoining(before),
         saved.assignment_epoch,
-        [] if member.target is None else [unit for unit in member.target.tolist() if wanted(unit)],
+        [] if member.target is None else [unit for unit in member.target.tolist() if is_subscribed(unit)],
         owned,
         lambda unit: fencing.is_blocked(group, member.member_id, unit),
-        lambda unit: has_changed_wishes and not wanted(unit),
+        lambda unit: has_changed_subscription and not is_subscribed(unit),
     )
-    if hold == before:
+    if current == before:
         return False
-    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(hold, saved.units)))
+    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(current, saved.units)))
     timers.arm_rebalance(turn, group, member)
-    return hold.assigned != before.assigned
+    return current.assigned != before.assigned
 
 
 def leave(turn: Turn, beat: Beat) -> None:
-    """The member is gone, or (epoch -2) its place waits for the next member of its instance, with all that it may use.
+    """Remove the member, or (epoch -2) let a static member leave temporarily with all that it may
+    use.
 
-    Who comes next may commit from its first epoch on, so what waits counts as given at epoch 0.
-
-    Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. No epoch is compared.
+    Its successor may commit from its first epoch on, so what waits for it counts as assigned at
+    epoch 0.
+    Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. The epoch is
+    not compared.
     """
     group = turn.ledger.consumer_group_or_none(beat.group_id)
     if group is None:
@@ -136,25 +149,27 @@ def leave(turn: Turn, beat: Beat) -> None:
     if beat.epoch == LEAVING:
         timers.remove_members(turn, group, member)
         return
-    hold = member.current
-    hold = replace(hold, epoch=AWAY, assigned=dict.fromkeys(hold.assigned, JOINING), pending_revocation={})
-    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(hold, group.saved.units)))
+    current = member.current
+    current = replace(current, epoch=AWAY, assigned=dict.fromkeys(current.assigned, JOINING), pending_revocation={})
+    turn.emit(records.current_assignment(group.group_id, member.member_id, to_current_assignment_value(current, group.saved.units)))
     timers.arm_rebalance(turn, group, member)
 
 
 def subscribed_units(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> Callable[[int], bool]:
-    """Whether the member still subscribes to the topic of a unit, and the topic still exists."""
+    """Return a predicate: does the member subscribe to the topic of a unit, and does the topic
+    exist?
+    """
     names = frozenset(member.metadata.subscribed_topic_names)
     ids = group.saved.units.ids
     topics = turn.topics
 
-    def wanted(unit: int) -> bool:
+    def is_subscribed(unit: int) -> bool:
         topic = topics.with_id(ids[unit >> SHIFT])
         return topic is not None and topic.name in names
 
-    return wanted
+    return is_subscribed
 
 
-def _as_rejoining(hold: CurrentAssignment[int]) -> CurrentAssignment[int]:
-    """The hold to go on from: a static member that was away begins again."""
-    return replace(hold, epoch=0, previous_epoch=0) if hold.epoch == AWAY else hold
+def _as_rejoining(current: CurrentAssignment[int]) -> CurrentAssignment[int]:
+    """Return the assignment to reconcile: a static member that comes back begins again at epoch 0."""
+    return replace(current, epoch=0, previous_epoch=0) if current.epoch == AWAY else current

@@ -50,7 +50,7 @@ def consumer_group_heartbeat(turn: Turn, request: GroupRequest[ConsumerGroupHear
 
 
 def check_request(body: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
-    """Refuses a request that no group could grant, for the first reason in Kafka's order."""
+    """Refuse what needs no group to be refused: ids, epochs, assignor, regular expression."""
     for is_wrong, why in (
         (
             (version >= 1 or body.member_epoch > 0 or body.member_epoch == LEAVING) and is_blank(body.member_id),
@@ -81,7 +81,7 @@ def check_request(body: ConsumerGroupHeartbeatRequest, version: int, settings: G
 
 
 def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
-    """Refuses a join that does not say everything."""
+    """Refuse a joining heartbeat that lacks a field. Errors: INVALID_REQUEST."""
     if body.rebalance_timeout_ms == -1:
         raise Refused(Code.INVALID_REQUEST, "A member that joins has to say its RebalanceTimeoutMs.")
     if body.topic_partitions is None or body.topic_partitions:
@@ -91,18 +91,20 @@ def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def is_blank(text: str) -> bool:
-    """True for a text that has only characters up to the space."""
+    """Return whether the text has only characters up to the space (U+0020)."""
     return not text.strip(BLANK)
 
 
 def new_member_id(fresh: bytes) -> str:
-    """An id as Kafka writes random ones: 16 bytes in base64 for addresses, and never with a leading dash."""
+    """Return a random member id in Kafka's form: 16 bytes in URL-safe base64, without a leading
+    dash.
+    """
     text = urlsafe_b64encode(fresh).decode().rstrip("=")
     return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
 
 
 def heartbeat_response(verdict: HeartbeatResult, settings: GroupSettings) -> ConsumerGroupHeartbeatResponse:
-    """What the member is told: null for an assignment that it knows."""
+    """Return the response; a null assignment where the member knows its own."""
     group, member, tells_assignment = verdict
     units = group.saved.units.by_topic(member.assigned.units.tolist()) if tells_assignment else ()
     parts = tuple(TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units)

@@ -1,4 +1,34 @@
-"""How one member comes from what it has to what it shall have. Pure, and blind to what a unit is: a partition, a task."""
+"""Reconciliation: how one member gets from its current assignment to its target assignment.
+
+The problem: the group has a target assignment for a new epoch, but members learn of it one by one,
+with their heartbeats, and no partition may be in use by two members at any time. Nobody may have to
+wait for members that are not concerned, as in the classic protocol.
+
+The method is KIP-848's state machine of one member ("Member state machine"); Kafka's
+`CurrentAssignmentBuilder` is its counterpart. Revocation comes before assignment: a member gets the
+new epoch only when it has given up all that the target takes from it, and a unit is assigned only
+when its previous owner has confirmed that it stopped using it.
+
+    STABLE              has all of its target, at the target's epoch
+    UNREVOKED           must first give up `pending_revocation`; stays at its old epoch until then
+    UNRELEASED          is at the new epoch, and waits for units that other members still have
+
+It ends: units only leave `assigned` while they are not in the target, so a member revokes once for
+each target; it confirms, or its rebalance timeout removes it. After that each of its units is free
+for the new owner, whose next heartbeat assigns it. No member waits for one that waits for it, since
+nobody holds a unit back until it receives another.
+One call costs one pass over the member's own units; no other member is looked at but through
+`is_blocked`, a look-up in the table of owners.
+
+Example: a has 0 and 1 at epoch 5; b joins, and the target of epoch 6 is a: 0, b: 1.
+
+    b heartbeats        is_blocked(1): epoch 6, UNRELEASED, assigned {}
+    a heartbeats        epoch 5, UNREVOKED, assigned {0}, pending_revocation {1}
+    a owns only 0       epoch 6, STABLE, assigned {0}; unit 1 is free
+    b heartbeats        epoch 6, STABLE, assigned {1}
+
+The module is pure, and does not know what a unit is: a partition here, a task for Streams.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
@@ -9,22 +39,25 @@ U = TypeVar("U")
 
 
 class MemberState(IntEnum):
-    """How far a member has come, numbered as in its record."""
+    """The reconciliation state of a member, numbered as in ConsumerGroupCurrentMemberAssignmentValue."""
 
     STABLE = 0
-    UNREVOKED = 1  # it still has to give something up, and stays at its old epoch
-    UNRELEASED = 2  # it waits for something that another member still has
+    UNREVOKED = 1  # has to give up units first, and stays at its old epoch
+    UNRELEASED = 2  # waits for units that another member still has
     UNKNOWN = 127  # written by a newer coordinator
 
     @classmethod
     def of(cls, number: int) -> "MemberState":
-        """The state of that number; UNKNOWN for one that has no name here."""
+        """Return the state of that number; UNKNOWN for a number of a newer coordinator."""
         return cls(number) if number in (0, 1, 2) else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignment(Generic[U]):
-    """What one member has: the units it may use and those it must give up, each with the epoch at which it was given."""
+    """A member's current assignment: the units it may use, and those it must give up.
+
+    Both map a unit to the epoch at which it was assigned (KIP-1251).
+    """
 
     epoch: int
     previous_epoch: int
@@ -35,63 +68,75 @@ class CurrentAssignment(Generic[U]):
     def advance(
         self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
     ) -> "CurrentAssignment[U]":
-        """This hold one step on; it remembers the epoch that it leaves, even if it is the same."""
+        """Return the next assignment; `previous_epoch` is the epoch left, even if it is the same."""
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
 
-def is_at_target(hold: CurrentAssignment[U], target_epoch: int) -> bool:
-    """True where `reconcile` has nothing left to do."""
-    return hold.state is MemberState.STABLE and hold.epoch == target_epoch
+def is_at_target(current: CurrentAssignment[U], target_epoch: int) -> bool:
+    """Return whether `reconcile` has nothing left to do."""
+    return current.state is MemberState.STABLE and current.epoch == target_epoch
 
 
 def reconcile(
-    hold: CurrentAssignment[U],
+    current: CurrentAssignment[U],
     target_epoch: int,
     target: Collection[U],
     owned: Set[U] | None,
-    blocked: Callable[[U], bool],
-    dropped: Callable[[U], bool] = lambda unit: False,
+    is_blocked: Callable[[U], bool],
+    is_unsubscribed: Callable[[U], bool] = lambda unit: False,
 ) -> CurrentAssignment[U]:
-    """One step of `hold` toward `target`. Never gives a unit for which `blocked` holds; identity at the target.
+    """Advance a member's current assignment as far toward its target as is safe now.
 
-    target: in the order in which units are given.
-    owned: what the member says it still uses; None when the heartbeat left it out, which proves nothing.
-    blocked: True while another member has the unit. Units that the member itself is giving up are not blocked.
-    dropped: True for units of topics that the member has just ceased to subscribe to: they go at once, even while it still
-    owes others.
-    Source: KIP-848, "reconciliation"; KAFKA-19431; KIP-1251 for the epochs of single units.
+    Never assigns a unit for which `is_blocked` holds. Returns `current` itself at the target.
+
+    target: the units of the target assignment, in the order in which they are assigned.
+    owned: the units that the member says it still uses; None where the heartbeat left them out,
+        which proves nothing.
+    is_blocked: True while another member has the unit. Units that this member itself gives up are
+        not blocked.
+    is_unsubscribed: True for units of topics from which the member has just unsubscribed: they are
+        revoked at once, even while other revocations are pending (KAFKA-19431).
+    Source: KIP-848, "Member state machine"; KAFKA-19431; KIP-1251 for the epochs of single units.
     """
-    if is_at_target(hold, target_epoch) or (hold.state is MemberState.UNREVOKED and is_still_using(owned, hold.pending_revocation)):
-        return _without_unsubscribed(hold, owned, dropped)
-    return _advance(hold, target_epoch, dict.fromkeys(target), owned, blocked)
+    if is_at_target(current, target_epoch) or (
+        current.state is MemberState.UNREVOKED and is_still_using(owned, current.pending_revocation)
+    ):
+        return _without_unsubscribed(current, owned, is_unsubscribed)
+    return _advance(current, target_epoch, dict.fromkeys(target), owned, is_blocked)
 
 
-def is_still_using(owned: Set[U] | None, revoking: Mapping[U, int]) -> bool:
-    """True unless the member's own list shows that it has let go of all of `revoking`."""
-    return bool(revoking) and (owned is None or any(unit in owned for unit in revoking))
+def is_still_using(owned: Set[U] | None, units: Mapping[U, int]) -> bool:
+    """Return whether the member may still use one of `units`, by what it says it owns."""
+    return bool(units) and (owned is None or any(unit in owned for unit in units))
 
 
 def _advance(
-    hold: CurrentAssignment[U], target_epoch: int, wishes: Mapping[U, None], owned: Set[U] | None, blocked: Callable[[U], bool]
+    current: CurrentAssignment[U],
+    target_epoch: int,
+    target: Mapping[U, None],
+    owned: Set[U] | None,
+    is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
-    """The hold after everything has been given that can be, or taken that must be first."""
-    epoch = target_epoch if hold.state is MemberState.UNKNOWN else hold.epoch
-    kept = {unit: given for unit, given in hold.assigned.items() if unit in wishes}
-    revoked = {unit: given for unit, given in hold.assigned.items() if unit not in wishes}
+    """Revoke what the target lacks; if the member has let go of that, assign what is free of the target."""
+    epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
+    kept = {unit: given for unit, given in current.assigned.items() if unit in target}
+    revoked = {unit: given for unit, given in current.assigned.items() if unit not in target}
     if is_still_using(owned, revoked):
-        return hold.advance(epoch, MemberState.UNREVOKED, kept, revoked)
-    missing = [unit for unit in wishes if unit not in kept]
-    free = [unit for unit in missing if not blocked(unit)]
+        return current.advance(epoch, MemberState.UNREVOKED, kept, revoked)
+    missing = [unit for unit in target if unit not in kept]
+    free = [unit for unit in missing if not is_blocked(unit)]
     state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED
-    return hold.advance(target_epoch, state, kept | dict.fromkeys(free, target_epoch), {})
+    return current.advance(target_epoch, state, kept | dict.fromkeys(free, target_epoch), {})
 
 
-def _without_unsubscribed(hold: CurrentAssignment[U], owned: Set[U] | None, dropped: Callable[[U], bool]) -> CurrentAssignment[U]:
-    """The hold less the units of topics that the member gave up; it stays where it is until it has let go of them."""
-    kept = {unit: given for unit, given in hold.assigned.items() if not dropped(unit)}
-    if len(kept) == len(hold.assigned):
-        return hold
-    revoking = {**hold.pending_revocation, **{unit: given for unit, given in hold.assigned.items() if unit not in kept}}
+def _without_unsubscribed(
+    current: CurrentAssignment[U], owned: Set[U] | None, is_unsubscribed: Callable[[U], bool]
+) -> CurrentAssignment[U]:
+    """Revoke the units of topics from which the member unsubscribed, without moving to another epoch."""
+    kept = {unit: given for unit, given in current.assigned.items() if not is_unsubscribed(unit)}
+    if len(kept) == len(current.assigned):
+        return current
+    revoking = {**current.pending_revocation, **{unit: given for unit, given in current.assigned.items() if unit not in kept}}
     if is_still_using(owned, revoking):
-        return hold.advance(hold.epoch, MemberState.UNREVOKED, kept, revoking)
-    return replace(hold, previous_epoch=hold.epoch, assigned=kept)
+        return current.advance(current.epoch, MemberState.UNREVOKED, kept, revoking)
+    return replace(current, previous_epoch=current.epoch, assigned=kept)

@@ -1,6 +1,7 @@
-"""What an incremental group is: `saved`, which only `apply_*` writes, and `live`, which a crash may lose.
+"""The state of a consumer group: `saved`, which only `replay.apply_*` writes, and `live`, which a
+crash may lose.
 
-The counters beside the members answer the questions of a steady heartbeat without looking at the members.
+Counters beside the members let a steady heartbeat finish without a look at the other members.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,11 +32,15 @@ if TYPE_CHECKING:
 
 FIRST_EPOCH = 1
 NO_METADATA = ConsumerGroupMemberMetadataValue(instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None)
-"""What is known of a member before its own record is read."""
+"""The metadata of a member before its own record is read."""
 
 
 class ConsumerGroupMember:
-    """One member: what it said, what it has (`assigned`, `revoking`) and what it shall have (`target`; None before the first)."""
+    """One member: its metadata, its current assignment (`assigned`, `pending_revocation`) and its
+    target.
+
+    target: None before the first one.
+    """
 
     __slots__ = ("assigned", "epoch", "member_id", "metadata", "pending_revocation", "previous_epoch", "state", "target")
 
@@ -51,18 +56,20 @@ class ConsumerGroupMember:
 
     @property
     def is_classic(self) -> bool:
-        """True for a member that speaks the classic protocol: it joins and syncs, and its generation is its epoch."""
+        """True for a member of the classic protocol: it joins and syncs, and its generation is its
+        epoch.
+        """
         return self.metadata.classic_member_metadata is not None
 
     @property
     def current(self) -> CurrentAssignment[int]:
-        """What the member has, to be reckoned with."""
+        """The current assignment, as `reconcile` takes it."""
         return CurrentAssignment(
             self.epoch, self.previous_epoch, self.state, self.assigned.as_mapping(), self.pending_revocation.as_mapping()
         )
 
     def units(self) -> list[int]:
-        """Every unit that nobody else may have because of this member."""
+        """Return every unit that no other member may have because of this one."""
         return [*self.assigned.units.tolist(), *self.pending_revocation.units.tolist()]
 
 
@@ -85,21 +92,21 @@ class ConsumerGroupSavedState:
     )
 
     def __init__(self) -> None:
-        self.epoch = self.assignment_epoch = FIRST_EPOCH  # of a new group; the wishes of its first member make it 2
+        self.epoch = self.assignment_epoch = FIRST_EPOCH  # of a new group; its first member's subscription makes it 2
         self.metadata_hash = 0
         self.members: dict[str, ConsumerGroupMember] = {}
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.units = UnitNumbering()
         self.owners = UnitOwners()
         self.subscriber_counts: dict[str, int] = {}  # topic name -> how many members subscribe to it
-        self.assignor_votes: dict[str, int] = {}  # assignor -> how many members ask for it
-        self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members speak it
-        self.classic_member_count = 0  # how many members are classic ones
+        self.assignor_votes: dict[str, int] = {}  # assignor -> how many members ask for it (ServerAssignor)
+        self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members support it
+        self.classic_member_count = 0  # how many members are classic
         self.stable_members_by_epoch: dict[int, int] = {}  # epoch -> how many members are STABLE there
 
 
 class ConsumerGroupLiveState:
-    """What is only worth knowing while this process lives."""
+    """What need not survive a crash."""
 
     __slots__ = ("seen_topics",)
 
@@ -121,17 +128,17 @@ class ConsumerGroup:
         self.live = ConsumerGroupLiveState()
 
     def is_empty(self) -> bool:
-        """True where the group has no members."""
+        """Return whether the group has no members."""
         return not self.saved.members
 
     def has_converged(self) -> bool:
-        """True where every member has what it shall have, by the newest target."""
+        """Return whether every member has its target assignment, made for the group's epoch."""
         saved = self.saved
         at_target = saved.stable_members_by_epoch.get(saved.assignment_epoch, 0)
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
-        """Empty, Assigning, Reconciling or Stable."""
+        """Return Empty, Assigning, Reconciling or Stable, as Kafka's tools name the states."""
         if self.is_empty():
             return "Empty"
         if self.saved.epoch > self.saved.assignment_epoch:
@@ -139,28 +146,32 @@ class ConsumerGroup:
         return "Stable" if self.has_converged() else "Reconciling"
 
     def subscribes_to(self, topic: str) -> bool:
-        """True where some member wants that topic."""
+        """Return whether a member subscribes to `topic`."""
         return topic in self.saved.subscriber_counts
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """The wall time since when an offset of that topic, committed at `committed_ms`, is of no use; None while it is."""
+        """Return since when an offset of `topic` may expire (wall ms): its commit; None while a
+        member subscribes to it.
+        """
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
-        """The assignor that most members ask for; the one configured first among equals, and where nobody asks."""
+        """Return the assignor that most members ask for; the first configured one on a tie, or if
+        nobody asks.
+        """
         votes = self.saved.assignor_votes
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
     def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
-        """The member that has the place of that instance."""
+        """Return the member that has the group instance id."""
         member_id = self.saved.instances.get(instance_id)
         return None if member_id is None else self.saved.members.get(member_id)
 
     def check_commit(self, claim: CommitClaim) -> None:
-        """Refuses a commit that the member may not make.
+        """Refuse an offset commit that the member may not make.
 
-        Errors: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH, in this order; a classic member may use any version,
-        and its last one is ILLEGAL_GENERATION.
+        Errors, in this order: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. A classic
+        member may use any version, and gets ILLEGAL_GENERATION for a stale epoch.
         """
         if claim.epoch < 0 and self.is_empty():
             return
@@ -174,7 +185,9 @@ class ConsumerGroup:
             raise _stale_epoch_error(member, claim.epoch)
 
     def check_fetch(self, claim: FetchClaim) -> None:
-        """Refuses to show offsets to a member of another epoch. Errors: as `check_commit`, in any version."""
+        """Refuse to show offsets to a member of another epoch. Errors: as `check_commit`, in any
+        version.
+        """
         if claim.member_id is None and claim.epoch < 0:
             return
         member = self.saved.members.get(claim.member_id or "")
@@ -184,36 +197,39 @@ class ConsumerGroup:
             raise _stale_epoch_error(member, claim.epoch)
 
     def check_offset_deletion(self) -> None:
-        """Nothing is refused: it is known which topics the members read."""
+        """Refuse nothing: the members' topics are known."""
 
     def session_or_none(self, member_id: str) -> tuple[Key, int] | None:
-        """A commit is no heartbeat here."""
+        """Return None: a commit does not restart the session in a consumer group."""
         return None
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
-        """The records after which the group, which has no members, is forgotten."""
+        """Yield the records that delete the group, which must be empty."""
         yield from records.group_tombstones(self.group_id)
 
 
 def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
-    """The commit is by the epoch that the member has, or by an older one at which it had been given all of `units`.
+    """Return whether the member may commit offsets of `units` at the epoch `claimed`.
 
+    It may at its own epoch, and at an older one if all of `units` were already assigned to it then.
     Source: KIP-1251.
     """
     if claimed >= member.epoch:
         return claimed == member.epoch
-    given = member.assigned.as_mapping() | member.pending_revocation.as_mapping()
-    return all(unit in given and given[unit] <= claimed for unit in units)
+    assigned_at = member.assigned.as_mapping() | member.pending_revocation.as_mapping()
+    return all(unit in assigned_at and assigned_at[unit] <= claimed for unit in units)
 
 
 def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
-    """The refusal of an epoch that is not the member's, in the words of its protocol."""
+    """Return the error for an epoch that is not the member's: ILLEGAL_GENERATION for a classic
+    member.
+    """
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
 
 
 def to_current_assignment_value(hold: CurrentAssignment[int], units: UnitNumbering) -> ConsumerGroupCurrentMemberAssignmentValue:
-    """A hold as its record says it."""
+    """Return the record value of a current assignment."""
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=hold.epoch,
         previous_member_epoch=hold.previous_epoch,

@@ -1,6 +1,8 @@
-"""Who shall have what: the group's members and topics as vectors, the assignor's answer, and records for what changed.
+"""The target assignment of a consumer group: its members and topics as vectors, the assignor's
+result, records for what changed.
 
-Owners stand in one vector over a layout of the subscribed topics; a member is looked at alone only where its target changed.
+The owners are one vector over the subscribed topics laid end to end; a member gets a record only if
+its target changed.
 """
 
 from collections.abc import Iterator
@@ -24,19 +26,21 @@ Positions = NDArray[np.int64]
 
 
 class TopicLayout(NamedTuple):
-    """The topics that a group subscribes to and that exist, by name, laid end to end: topic t has starts[t]..starts[t + 1]."""
+    """The subscribed topics that exist, by name, laid end to end: topic t has the positions
+    starts[t]..starts[t + 1].
+    """
 
     topics: list[Topic]
     starts: Vector
 
     @classmethod
     def of(cls, group: ConsumerGroup, topics: Topics) -> "TopicLayout":
-        """The layout of a group's subscription as the cluster is now."""
+        """Return the layout of a group's subscriptions in the cluster as it is."""
         known = [topic for name in sorted(group.saved.subscriber_counts) if (topic := topics.named(name)) is not None]
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
-        """Where each unit stands; -1 for one whose topic or partition is not in the layout."""
+        """Return the position of each unit; -1 if its topic or partition is not in the layout."""
         starts = np.full(len(numbering.ids) + 1, -1, np.int64)
         counts = np.zeros(len(numbering.ids) + 1, np.int64)
         for index, topic in enumerate(self.topics):
@@ -49,7 +53,9 @@ class TopicLayout(NamedTuple):
     def partitions_by_member(
         self, owner: Vector, chosen: NDArray[np.bool_]
     ) -> Iterator[tuple[int, list[tuple[TopicId, tuple[int, ...]]]]]:
-        """(member, its partitions by topic) for every chosen member that owns any, ascending."""
+        """Yield (member index, its partitions by topic) for each chosen member that owns any,
+        ascending.
+        """
         places = np.flatnonzero(chosen[owner] & (owner >= 0))
         places = places[np.argsort(owner[places], kind="stable")]
         owners = owner[places]
@@ -65,7 +71,7 @@ class TopicLayout(NamedTuple):
 
 
 def retarget(turn: Turn, group: ConsumerGroup) -> None:
-    """The target is what the group's assignor makes of the group as it is now, and its epoch is the group's.
+    """Compute the target assignment for the group's epoch with its assignor.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """
@@ -86,7 +92,9 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
-    """Static members by instance id, then dynamic ones by member id: the order in which assignors prefer them."""
+    """Return static members by instance id, then dynamic ones by member id: assignors prefer
+    members in this order.
+    """
     static = [member for member in members.values() if member.metadata.instance_id is not None]
     dynamic = sorted(member_id for member_id, member in members.items() if member.metadata.instance_id is None)
     static.sort(key=lambda member: (member.metadata.instance_id, member.member_id))
@@ -94,9 +102,10 @@ def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerG
 
 
 def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
-    """One number for the ids and sizes of the topics that the group subscribes to; 0 if none of them exists.
+    """Return a hash of the ids and sizes of the subscribed topics; 0 if none exists.
 
-    Kafka stores a hash of the same facts, by another function: a log that changes hands costs each group one more epoch.
+    Kafka stores a hash of the same facts by another function, so a log that moves between the two
+    costs each group one more epoch.
     """
     known = TopicLayout.of(group, topics).topics
     if not known:
@@ -108,7 +117,9 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 
 
 def _owners(members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering) -> tuple[Vector, NDArray[np.bool_]]:
-    """The owner vector of the present targets, and the members whose target does not stand in it as it is."""
+    """Return the owner vector of the present targets, and which members' targets it does not hold
+    as they are.
+    """
     targets = [NO_UNITS if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
     strayed = np.fromiter((member.target is None for member in members), np.bool_, len(members))
@@ -121,7 +132,9 @@ def _owners(members: list[ConsumerGroupMember], layout: TopicLayout, numbering: 
 
 
 def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> Subscriptions:
-    """Who wants which topics of the layout. Members that want the same share one row until the end."""
+    """Return the topics of each member. Members with equal subscriptions share one row until the
+    end.
+    """
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
     rows: dict[tuple[str, ...], Vector] = {}
     for names in dict.fromkeys(member.metadata.subscribed_topic_names for member in members):

@@ -1,6 +1,7 @@
-"""How members go without saying so: sessions that run out, revocations that take too long. And what their going does.
+"""Deadlines of the members of a consumer group, and the removal of members.
 
-A classic member revokes by joining again, so it is measured by when it does that, and by when it syncs after a join.
+A classic member revokes by rejoining, so it has deadlines for its JoinGroup and for the SyncGroup
+after it instead of one for the revocation.
 """
 
 from apportion.coord import records
@@ -16,18 +17,18 @@ REBALANCE = "rebalance"
 REJOIN = "rejoin"
 SYNC = "sync after join"
 OVERDUE_REQUESTS = {REJOIN: "join again", SYNC: "sync"}
-"""What a classic member owes by such a deadline."""
+"""What a classic member must do by each deadline, for the log."""
 
 
 def arm_session(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """The member has a whole session timeout from now: the group's, or its own if it is a classic one."""
+    """Restart the member's session: the group's timeout, or a classic member's own."""
     classic = member.metadata.classic_member_metadata
     timeout_ms = turn.settings.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + timeout_ms)
 
 
 def arm_rebalance(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """A member that has to give something up has its own rebalance timeout from now; any other has no such deadline."""
+    """Arm the rebalance timeout of a member that has to revoke, and disarm that of any other."""
     key = (REBALANCE, group.group_id, member.member_id)
     if has_pending_revocation(member):
         turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
@@ -36,51 +37,56 @@ def arm_rebalance(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember)
 
 
 def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """A classic member that was told to join again has its rebalance timeout for it, from the first time that it was told."""
+    """Give a classic member its rebalance timeout to rejoin, from the first REBALANCE_IN_PROGRESS
+    on.
+    """
     key = (REJOIN, group.group_id, member.member_id)
     if key not in turn.deadlines:
         turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
 
 
 def arm_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """A classic member that has joined has its rebalance timeout to ask for its assignment."""
+    """Give a classic member that has joined its rebalance timeout for its SyncGroup."""
     turn.deadlines.disarm((REJOIN, group.group_id, member.member_id))
     turn.deadlines.arm((SYNC, group.group_id, member.member_id), turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
 
 
 def complete_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """A classic member has its assignment, and a whole session from now."""
+    """Disarm the SyncGroup deadline of a classic member, and restart its session."""
     turn.deadlines.disarm((SYNC, group.group_id, member.member_id))
     arm_session(turn, group, member)
 
 
 def restore_group(turn: Turn, group: ConsumerGroup) -> None:
-    """The group goes on where its log left it, and no member is held to what was before."""
+    """Arm the deadlines of every member after the log was replayed."""
     for member in group.saved.members.values():
         restore_deadlines(turn, group, member)
 
 
 def restore_deadlines(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """After a recovery the member has a whole session from now, and as long again to give up what it must."""
+    """Give the member a whole session and a whole rebalance timeout after a restart of the broker."""
     arm_session(turn, group, member)
     arm_rebalance(turn, group, member)
 
 
 def disarm(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Nothing is due for the member."""
+    """Disarm every deadline of the member."""
     for kind in (SESSION, REBALANCE, REJOIN, SYNC):
         turn.deadlines.disarm((kind, group.group_id, member.member_id))
 
 
 def has_pending_revocation(member: ConsumerGroupMember) -> bool:
-    """The group waits for this member to give something up, which it will say in a heartbeat."""
+    """Return whether the group waits for this member to revoke units, and to confirm that in a
+    heartbeat.
+    """
     return member.state is MemberState.UNREVOKED and member.epoch != AWAY and not member.is_classic
 
 
 def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMember) -> None:
-    """The members are gone and the group has a new epoch; the target waits for the next heartbeat of somebody who is left.
+    """Remove the members and bump the group epoch; the next heartbeat of the others computes a new
+    target.
 
-    Or the group itself is gone: those who are left are a group of another kind.
+    If only classic members remain, the group becomes a classic group instead.
     """
     if turn.on_members_leaving(turn, group, members):
         return
@@ -92,7 +98,7 @@ def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMemb
 
 
 def expire_session(turn: Turn, key: Key) -> None:
-    """A member that was silent for a whole session timeout is gone."""
+    """Remove a member whose session expired."""
     if found := _member_of_deadline_or_none(turn, key):
         group, member = found
         turn.note("info", f"group {group.group_id}: member {member.member_id} was silent for too long and is gone")
@@ -100,7 +106,7 @@ def expire_session(turn: Turn, key: Key) -> None:
 
 
 def expire_revocation(turn: Turn, key: Key) -> None:
-    """A member that still has not given up what it must is gone."""
+    """Remove a member that has not revoked in time."""
     found = _member_of_deadline_or_none(turn, key)
     if found and has_pending_revocation(found[1]):
         group, member = found
@@ -109,7 +115,7 @@ def expire_revocation(turn: Turn, key: Key) -> None:
 
 
 def expire_classic_member(turn: Turn, key: Key) -> None:
-    """A classic member that did not join again, or did not sync, for a whole rebalance timeout is gone."""
+    """Remove a classic member that did not rejoin, or did not sync, within its rebalance timeout."""
     found = _member_of_deadline_or_none(turn, key)
     if found and found[1].is_classic:
         group, member = found
@@ -120,7 +126,7 @@ def expire_classic_member(turn: Turn, key: Key) -> None:
 
 
 def _member_of_deadline_or_none(turn: Turn, key: Key) -> tuple[ConsumerGroup, ConsumerGroupMember] | None:
-    """The group and the member of a deadline, if both are still there."""
+    """Return the group and the member of a deadline, if both still exist."""
     _, group_id, member_id = key
     group = turn.ledger.consumer_group_or_none(group_id)
     member = None if group is None else group.saved.members.get(member_id)

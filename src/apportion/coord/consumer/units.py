@@ -1,7 +1,8 @@
-"""Partitions as numbers, and who has which: what a group remembers of its members' holds, in arrays.
+"""Partitions as integers, and the table of their owners: a group's assignments in arrays.
 
-A unit is one int: the number that the group gave to the topic, shifted, plus the partition. Topics are numbered in the order in
-which the group's records first name them, so a unit means nothing outside its group, and nothing across a restart.
+A unit is one int: the number of its topic, shifted, plus the partition. Topics are numbered in the
+order in which the group's records first name them, so a unit means nothing outside its group or
+after a restart.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,28 +16,30 @@ from apportion.topics import IdPartition, TopicId
 SHIFT = 32
 PARTITION = (1 << SHIFT) - 1
 UNKNOWN_UNIT = -1
-"""The unit of a partition that no record of the group ever named: nobody has it."""
+"""The unit of a partition that no record of the group has named. Nobody owns it."""
 
 UnitArray = NDArray[np.int64]
 EpochArray = NDArray[np.int32]
 
 
 class PartitionsOfTopic(Protocol):
-    """Partitions of one topic, as requests and records hold them."""
+    """Partitions of one topic, as requests and records have them."""
 
     @property
     def topic_id(self) -> bytes:
-        """The topic's id."""
+        """The topic id."""
         ...
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions of that topic."""
+        """The partition indexes."""
         ...
 
 
 class PartitionsWithEpochs(PartitionsOfTopic, Protocol):
-    """The same, with the epoch at which each was given, where the writer knew it."""
+    """Partitions of one topic with the epochs at which they were assigned, if the writer knew
+    those.
+    """
 
     @property
     def assignment_epochs(self) -> tuple[int, ...] | None:
@@ -45,13 +48,13 @@ class PartitionsWithEpochs(PartitionsOfTopic, Protocol):
 
 
 class AssignedUnits(NamedTuple):
-    """Units and the epoch at which each was given, side by side."""
+    """Units and, side by side, the epoch at which each was assigned."""
 
     units: UnitArray
     epochs: EpochArray
 
     def as_mapping(self) -> dict[int, int]:
-        """Unit -> epoch."""
+        """Return unit -> epoch."""
         return dict(zip(self.units.tolist(), self.epochs.tolist(), strict=True))
 
 
@@ -60,7 +63,7 @@ NO_ASSIGNED_UNITS = AssignedUnits(NO_UNITS, np.empty(0, np.int32))
 
 
 class UnitNumbering:
-    """The numbering of a group's topics."""
+    """The numbers of a group's topics."""
 
     __slots__ = ("_numbers", "ids")
 
@@ -69,27 +72,31 @@ class UnitNumbering:
         self._numbers: dict[TopicId, int] = {}
 
     def number_or_none(self, topic_id: TopicId) -> int | None:
-        """The number of that topic; None if no record named it yet."""
+        """Return the number of the topic; None if no record has named it."""
         return self._numbers.get(topic_id)
 
     def unit(self, topic_id: TopicId, partition: int) -> int:
-        """The unit of one partition; FOREIGN if no record named the topic."""
+        """Return the unit of one partition; UNKNOWN_UNIT if no record has named its topic."""
         number = self._numbers.get(topic_id)
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """The units of what a member says it owns, to be asked about and never to be listed."""
+        """Return the units of what a member says it owns. The set is only for membership tests."""
         return frozenset(self.unit(part.topic_id, partition) for part in parts for partition in part.partitions)
 
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
-        """The units of what a record names; unseen topics get a number, so only `apply_*` may ask."""
+        """Return the units of a record's partitions; new topics get a number, so only `apply_*` may
+        call it.
+        """
         packed = [np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT) for part in parts]
         if len(packed) == 1:
             return packed[0]
         return np.concatenate(packed) if packed else NO_UNITS
 
     def assign_units_with_epochs(self, parts: tuple[PartitionsWithEpochs, ...], epoch: int) -> AssignedUnits:
-        """The units of what a record names with their epochs; `epoch` where the writer did not know them."""
+        """Return the units of a record's partitions with their epochs, or `epoch` where the writer
+        gave none.
+        """
         if not parts:
             return NO_ASSIGNED_UNITS
         units = self.assign_units(parts)
@@ -98,7 +105,7 @@ class UnitNumbering:
         return AssignedUnits(units, np.array([given for part in parts for given in _epochs_of(part, epoch)], np.int32))
 
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
-        """The same units as topics with their partitions, both ascending."""
+        """Yield the units as topics with partitions, both ascending."""
         topics: dict[int, list[int]] = {}
         for unit in sorted(units):
             topics.setdefault(unit >> SHIFT, []).append(unit & PARTITION)
@@ -114,16 +121,17 @@ class UnitNumbering:
 
 
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
-    """One epoch for each partition. A writer that listed another count is not believed."""
+    """Return one epoch for each partition; a list of another length is ignored."""
     epochs = part.assignment_epochs
     return epochs if epochs is not None and len(epochs) == len(part.partitions) else [epoch] * len(part.partitions)
 
 
 class UnitOwners:
-    """Which member has which unit, be it in use or still to be given up.
+    """The owner of each unit: the member that uses it or has yet to give it up.
 
-    Two members may claim one unit only while a compacted log is replayed: the later claim stands, and a release frees only what
-    the member itself holds. So the last record of each member decides, in whichever order records survived.
+    Only while a compacted log is replayed may two members claim one unit: then the later claim
+    wins, and a release frees only what the member owns. So the last record of each member decides,
+    in whichever order the records survived.
     """
 
     __slots__ = "_by_topic"
@@ -132,14 +140,14 @@ class UnitOwners:
         self._by_topic: list[list[str | None]] = []
 
     def owner_or_none(self, unit: int) -> str | None:
-        """The member that has the unit; None if it is free."""
+        """Return the member that owns the unit; None if it is free."""
         number, partition = unit >> SHIFT, unit & PARTITION
         if unit == UNKNOWN_UNIT or number >= len(self._by_topic) or partition >= len(self._by_topic[number]):
             return None
         return self._by_topic[number][partition]
 
     def claim(self, member_id: str, units: list[int]) -> None:
-        """The member has the units, whoever had them before."""
+        """Make the member the owner of the units, whoever owned them before."""
         by_topic = self._by_topic
         for unit in units:
             number, partition = unit >> SHIFT, unit & PARTITION
@@ -151,7 +159,7 @@ class UnitOwners:
             holders[partition] = member_id
 
     def release(self, member_id: str, units: list[int]) -> None:
-        """Those of the units that the member has are free."""
+        """Free those of the units that the member owns."""
         by_topic = self._by_topic
         for unit in units:
             holders = by_topic[unit >> SHIFT]
@@ -159,7 +167,7 @@ class UnitOwners:
                 holders[unit & PARTITION] = None
 
     def owned(self, units: UnitNumbering) -> dict[IdPartition, str]:
-        """Every unit that somebody has, under the name that it has everywhere."""
+        """Return the owner of each owned unit, by topic id and partition."""
         return {
             IdPartition(units.ids[number], partition): holder
             for number, holders in enumerate(self._by_topic)
@@ -171,6 +179,6 @@ class UnitOwners:
 def by_topic_with_epochs(
     grants: Mapping[int, int], units: UnitNumbering
 ) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
-    """Assigned units as a record holds them: topic, partitions ascending, their epochs."""
+    """Yield assigned units as a record has them: topic, partitions ascending, their epochs."""
     for topic_id, partitions in units.by_topic(grants):
         yield topic_id, partitions, tuple(grants[units.unit(topic_id, partition)] for partition in partitions)

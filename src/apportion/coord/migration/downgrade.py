@@ -1,8 +1,10 @@
-"""How a consumer group becomes a classic group: when the last member of the consumer protocol goes, or gives its place to a joiner.
+"""The downgrade of a consumer group to a classic group, when its last member of the consumer
+protocol leaves or is replaced.
 
-A group without members becomes one at once, whatever the migration policy says. One with members goes on, each member with what it
-may be using (decision 33). Either is a list of records in one append with what caused it: tombstones of the old group, then the new
-one. The way there is `upgrade.py`; beside it, this is the only module that knows both kinds.
+A group without members is downgraded at once, whatever the migration policy says. With members,
+each keeps what it may be using (decision 33). The downgrade is one append: tombstones of the
+consumer group, then the record of the classic group. `upgrade.py` is the way there; only these two
+modules know both kinds.
 """
 
 from typing import NamedTuple
@@ -35,10 +37,12 @@ DOWNGRADING = ("bidirectional", "downgrade")
 
 
 def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
-    """A classic member joins a consumer group; one without members, or whose last member of the other protocol gives its place to
-    the joiner, is a classic group from now on.
+    """Handle a classic member's JoinGroup to a consumer group.
 
-    Errors: those of `join.join` and of `consumer_classic.join`; if there are members, the answer names none.
+    An empty group becomes classic; so does one whose last consumer is the static member that the
+    joiner replaces.
+    Errors: those of `join.join` and of `classic_api.join`; if there are members, the response names
+    none.
     """
     join.check_request(request, turn.settings)
     group = turn.ledger.consumer_group(request.body.group_id)
@@ -55,7 +59,7 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
 
 
 class RemainingMember(NamedTuple):
-    """A member of a consumer group as its classic group will know it."""
+    """A member of the consumer group as the classic group gets it."""
 
     member: ConsumerGroupMember
     classic: ClassicMemberMetadata
@@ -63,50 +67,64 @@ class RemainingMember(NamedTuple):
 
 
 def downgrade_if_last_consumer_left(turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]) -> bool:
-    """True where the group is a classic one of those who stay, since none of them speaks the consumer protocol. They rebalance."""
+    """Replace the group by a classic one if only classic members remain without `leaving`; return
+    whether that was done.
+
+    The remaining members then rebalance.
+    """
     gone = {member.member_id: None for member in leaving}
-    stayers = [stayer for stayer in remaining_members(group) if stayer.member.member_id not in gone]
-    if not stayers or len(stayers) + len(gone) < len(group.saved.members) or not may_downgrade(turn.settings, stayers):
+    classic_members = [remaining for remaining in remaining_members(group) if remaining.member.member_id not in gone]
+    if (
+        not classic_members
+        or len(classic_members) + len(gone) < len(group.saved.members)
+        or not may_downgrade(turn.settings, classic_members)
+    ):
         return False
-    downgrade(turn, group, stayers, leader=None)
+    downgrade(turn, group, classic_members, leader=None)
     return True
 
 
 def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
-    """The classic members of the group."""
+    """Return the classic members of the group."""
     members = ((member, member.metadata.classic_member_metadata) for member in group.saved.members.values())
     return [
         RemainingMember(member, classic, member.metadata.rebalance_timeout_ms) for member, classic in members if classic is not None
     ]
 
 
-def may_downgrade(settings: GroupSettings, stayers: list[RemainingMember]) -> bool:
-    """These members can be a classic group, by the policy, by their number, by a protocol that all of them speak, and by what they
-    say, which leaves half of the record to their assignments.
+def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember]) -> bool:
+    """Return whether these members may be a classic group.
+
+    They may by the migration policy, `group.max.size`, a protocol that all support, and the size of
+    their metadata, which must leave half of the record to assignments.
     """
-    names = [{protocol.name: None for protocol in stayer.classic.supported_protocols} for stayer in stayers]
-    size_bytes = sum(len(protocol.metadata) for stayer in stayers for protocol in stayer.classic.supported_protocols)
+    names = [{protocol.name: None for protocol in remaining.classic.supported_protocols} for remaining in classic_members]
+    size_bytes = sum(len(protocol.metadata) for remaining in classic_members for protocol in remaining.classic.supported_protocols)
     return (
         settings.group_consumer_migration_policy in DOWNGRADING
-        and len(stayers) <= settings.group_max_size
+        and len(classic_members) <= settings.group_max_size
         and size_bytes <= MAX_GROUP_BYTES // 2
         and any(all(name in each for each in names) for name in names[0])
     )
 
 
-def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], leader: str | None) -> ClassicGroup:
-    """The group is a classic one of these members; its generation is the epoch that the group had, and it goes on as it is if it
-    has a leader. If it has none, nobody made that generation, and all have to join: that is saved, so that a crash changes nothing.
+def downgrade(turn: Turn, group: ConsumerGroup, classic_members: list[RemainingMember], leader: str | None) -> ClassicGroup:
+    """Replace the group by a classic group of these members, with the epoch as its generation.
+
+    With a leader the generation goes on. Without one nobody assigned it, so all members have to
+    rejoin; that is saved, so a crash changes nothing.
     """
     group_id = group.group_id
-    protocol = select_protocol([spoken.name for spoken in stayer.classic.supported_protocols] for stayer in stayers)
+    protocol = select_protocol(
+        [protocols.name for protocols in remaining.classic.supported_protocols] for remaining in classic_members
+    )
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         generation=group.saved.epoch,
         protocol=protocol,
         leader=leader,
         current_state_timestamp=turn.now.wall_ms,
-        members=tuple(to_saved_member(group, stayer, protocol, turn.topics) for stayer in stayers),
+        members=tuple(to_saved_member(group, remaining, protocol, turn.topics) for remaining in classic_members),
     )
     for member in group.saved.members.values():
         timers.disarm(turn, group, member)
@@ -115,16 +133,18 @@ def downgrade(turn: Turn, group: ConsumerGroup, stayers: list[RemainingMember], 
     new = turn.ledger.classic_group_or_none(group_id)
     assert new is not None, f"group {group_id} was just made"
     classic_timers.restore_group(turn, new)
-    for stayer in stayers:
-        spoken = tuple((each.name, bytes(each.metadata)) for each in stayer.classic.supported_protocols)
-        new.live.update_protocols(new.live.members[stayer.member.member_id], spoken)
-    turn.note("info", f"group {group_id} has become a classic group of {len(stayers)} members at generation {value.generation}")
+    for remaining in classic_members:
+        protocols = tuple((each.name, bytes(each.metadata)) for each in remaining.classic.supported_protocols)
+        new.live.update_protocols(new.live.members[remaining.member.member_id], protocols)
+    turn.note(
+        "info", f"group {group_id} has become a classic group of {len(classic_members)} members at generation {value.generation}"
+    )
     return new
 
 
-def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
-    """The member with all that it may be using, be it to be given up or not."""
-    member, classic, rebalance_timeout_ms = stayer
+def to_saved_member(group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
+    """Return the member with all that it may be using, whether it has to revoke it or not."""
+    member, classic, rebalance_timeout_ms = remaining
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.metadata.instance_id,
@@ -132,7 +152,7 @@ def to_saved_member(group: ConsumerGroup, stayer: RemainingMember, protocol: str
         client_host=member.metadata.client_host,
         rebalance_timeout=rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
-        subscription=next(spoken.metadata for spoken in classic.supported_protocols if spoken.name == protocol),
+        subscription=next(protocols.metadata for protocols in classic.supported_protocols if protocols.name == protocol),
         assignment=classic_api.encode_assignment(group, classic, member.units(), topics),
     )
 
@@ -146,40 +166,46 @@ def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
 
 
 def replaced_consumer_or_none(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> ConsumerGroupMember | None:
-    """The static member that gives its place to the joiner, if it is the last one that speaks the consumer protocol.
+    """Return the static member that the joiner replaces, if it is the last member of the consumer
+    protocol.
 
-    Errors: those of `consumer_classic.check_join`, if so.
+    Errors: those of `classic_api.check_join`, if so.
     """
     if body.group_instance_id is None:
         return None
-    seated, stayers = group.static_member_or_none(body.group_instance_id), remaining_members(group)
-    if seated is None or seated.is_classic or body.member_id not in ("", seated.member_id):
+    static_member, classic_members = group.static_member_or_none(body.group_instance_id), remaining_members(group)
+    if static_member is None or static_member.is_classic or body.member_id not in ("", static_member.member_id):
         return None
-    if len(stayers) + 1 < len(group.saved.members):
+    if len(classic_members) + 1 < len(group.saved.members):
         return None
     classic_api.check_join(turn, group, body)
-    heir = RemainingMember(seated, classic_api.classic_metadata(body), 0)
-    return seated if may_downgrade(turn.settings, [*stayers, heir]) else None
+    joiner = RemainingMember(static_member, classic_api.classic_metadata(body), 0)
+    return static_member if may_downgrade(turn.settings, [*classic_members, joiner]) else None
 
 
 def replace_last_consumer(
     turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """The group is a classic one in which the joiner has the place of the replaced member, be it another or that member itself.
+    """Downgrade the group, and give the joiner the membership of the replaced static member.
 
-    It goes on as it is if nothing would come of a rebalance: every member has what it shall have, and the successor wants what its
-    predecessor did (KAFKA-20273). Then the successor leads, and is told so (KIP-814), for somebody has to see topics change.
+    The generation goes on if a rebalance would change nothing: everybody has its target, and the
+    joiner subscribes to the same topics (KAFKA-20273). Then the joiner leads and is told so
+    (KIP-814), because somebody has to watch the topics.
     """
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
-    heir = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
-    stayers = [*remaining_members(group), heir]
+    joiner = RemainingMember(replaced, classic_api.classic_metadata(request.body), classic_api.rebalance_timeout_ms(request))
+    classic_members = [*remaining_members(group), joiner]
     goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(group, replaced, turn.topics)
-    new = downgrade(turn, group, stayers, leader=replaced.member_id if goes_on else None)
+    new = downgrade(turn, group, classic_members, leader=replaced.member_id if goes_on else None)
     join.join_as_static_member(turn, new, replaced.member_id, request)
 
 
 def is_fully_reconciled(group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics) -> bool:
-    """Every member has its target, made of the topics as they are, and is at its epoch; one that is replaced may be away."""
+    """Return whether every member has its target at the group's epoch, computed for the topics as
+    they are.
+
+    The replaced member may have left temporarily.
+    """
     saved = group.saved
     return (
         saved.epoch == saved.assignment_epoch

@@ -1,8 +1,10 @@
-"""How a classic group becomes a consumer group: when the first member of the consumer protocol joins.
+"""The upgrade of a classic group to a consumer group (KIP-848), when the first member of the
+consumer protocol joins.
 
-A group without members becomes one at once, whatever the migration policy says. One with members goes on, each member with what it
-may be using (decision 33). Either is a list of records in one append with what caused it: tombstones of the old group, then the new
-one. The way back is `downgrade.py`; beside it, this is the only module that knows both kinds.
+A group without members is upgraded at once, whatever the migration policy says. With members, each
+keeps what it may be using (decision 33). The upgrade is one append: tombstones of the classic
+group, then the records of the consumer group, then those of the joining member. `downgrade.py` is
+the way back; only these two modules know both kinds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +14,7 @@ from apportion.coord import records
 from apportion.coord.classic import timers as classic_timers
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.state import ClassicGroupMember as ClassicMember
-from apportion.coord.classic.state import ClassicGroupState as ClassicState
+from apportion.coord.classic.states import ClassicGroupState as ClassicState
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.beat import JOINING
@@ -47,10 +49,10 @@ NO_HASH = -1
 
 
 def heartbeat_to_classic_group(turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]) -> None:
-    """A member of the consumer protocol joins a classic group, which is a consumer group from now on.
+    """Upgrade the classic group that a consumer joins, and let it join.
 
-    Errors: those of `consumer.check`; GROUP_ID_NOT_FOUND if the member does not join or the group cannot be upgraded;
-    GROUP_MAX_SIZE_REACHED.
+    Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join,
+    or the group cannot be upgraded; GROUP_MAX_SIZE_REACHED.
     """
     heartbeat_api.check_request(request.body, request.version, turn.settings)
     group = turn.ledger.classic_group_or_none(request.body.group_id)
@@ -67,7 +69,9 @@ def heartbeat_to_classic_group(turn: Turn, request: GroupRequest[ConsumerGroupHe
 
 
 class UpgradedMember(NamedTuple):
-    """A member of a classic group as its consumer group will know it. owes: what it may be using beside its assignment."""
+    """A member of the classic group as the consumer group gets it. unrevoked: what it may use
+    beyond its assignment.
+    """
 
     member: ClassicMember
     protocols: tuple[ClassicProtocol, ...]
@@ -77,7 +81,9 @@ class UpgradedMember(NamedTuple):
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
-    """Refuses what must stay a classic group. Errors: GROUP_ID_NOT_FOUND; GROUP_MAX_SIZE_REACHED if the joiner has no place."""
+    """Refuse to upgrade a group that must stay classic. Errors: GROUP_ID_NOT_FOUND;
+    GROUP_MAX_SIZE_REACHED if the joiner has no room.
+    """
     settings, size = turn.settings, len(group.live.members)
     limit = settings.group_consumer_max_size
     if settings.group_consumer_migration_policy not in UPGRADING:
@@ -93,7 +99,7 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
 
 
 def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND) -> NoReturn:
-    """Refuses a member whose protocol the group cannot learn; few clients show why, so the process's log does, once."""
+    """Refuse the joiner, and log why, once for each reason: few clients show it."""
     if group.live.logged_upgrade_blocker != why:
         group.live.logged_upgrade_blocker = why
         turn.note("warning", f"group {group.group_id} stays a classic group, and a consumer cannot join it: {why}")
@@ -101,109 +107,120 @@ def refuse_upgrade(turn: Turn, group: ClassicGroup, why: str, code: Code = Code.
 
 
 def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
-    """Every member, with all that it may be using: its last assignment, and what it owes.
+    """Return every member with all that it may be using: its last assignment, and what it has not
+    revoked yet.
 
-    The protocol that all would elect stands first, for it is what they believe in. Errors: GROUP_ID_NOT_FOUND for bytes that
-    cannot be read, and for a custom assignor's user data, which no member would see again; those of `with_debts`.
+    The protocol that all would choose comes first, because it counts for a classic member. Errors:
+    GROUP_ID_NOT_FOUND for bytes that cannot be decoded, and for a custom assignor's user data,
+    which would be lost; those of `with_unrevoked`.
     """
     name = group.live.select_protocol()
-    given = last_assignments(group)
-    heirs: list[UpgradedMember] = []
+    assignments = last_assignments(group)
+    members: list[UpgradedMember] = []
     for member in group.live.members.values():
         protocols = sorted(member.protocols, key=lambda protocol: protocol[0] != name)
         try:
             _, subscription = consumer_serde.decode(ConsumerProtocolSubscription, protocols[0][1])
-            assigned = consumer_serde.decode(ConsumerProtocolAssignment, given.get(member.member_id) or NO_ASSIGNMENT)[1]
+            assigned = consumer_serde.decode(ConsumerProtocolAssignment, assignments.get(member.member_id) or NO_ASSIGNMENT)[1]
         except DecodeError as error:
             refuse_upgrade(turn, group, f"what member {member.member_id} has is malformed: {error}")
         if assigned.user_data and name not in KNOWN_ASSIGNORS:
             refuse_upgrade(turn, group, f"its custom assignor {name} gives user data to {member.member_id}.")
         known = tuple(ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols)
         parts = by_topic(dict.fromkeys(each_partition(classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics))))
-        heirs.append(UpgradedMember(member, known, subscription, parts))
-    return with_unrevoked(turn, group, heirs)
+        members.append(UpgradedMember(member, known, subscription, parts))
+    return with_unrevoked(turn, group, members)
 
 
 def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
-    """What the log says that each member, or whoever had its instance's place before it, was given."""
+    """Return member id -> saved assignment; a static member also gets that of its predecessor."""
     saved = () if group.saved is None else group.saved.members
     instances = group.live.instances
     static = (
         (instances.get(each.group_instance_id or ""), each.assignment) for each in saved if each.group_instance_id is not None
     )
-    return {who: given for who, given in static if who is not None} | {each.member_id: each.assignment for each in saved}
+    return {who: assignments for who, assignments in static if who is not None} | {
+        each.member_id: each.assignment for each in saved
+    }
 
 
-def with_unrevoked(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> list[UpgradedMember]:
-    """The heirs with what they owe: what they said that they own and what no assignment gives to anybody.
+def with_unrevoked(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> list[UpgradedMember]:
+    """Return the members with what they own by their own word and nobody is assigned.
 
-    An assignment has taken it away, but the member may not have heard of that. Of two that say so, the one that said it of the
-    younger generation is right. Errors: UNKNOWN_SERVER_ERROR for a partition that two members have, as in Kafka.
+    An assignment took it away, but the member may not know that yet. Of two that claim a partition,
+    the one of the later generation has it. Errors: UNKNOWN_SERVER_ERROR for a partition that is
+    assigned twice, as in Kafka.
     """
-    holders: dict[IdPartition, str] = {}
-    for heir in heirs:
-        for place in each_partition(heir.assigned):
-            if place in holders:
-                why = f"{holders[place]} and {heir.member.member_id} have one partition."
+    owners: dict[IdPartition, str] = {}
+    for upgraded in members:
+        for partition in each_partition(upgraded.assigned):
+            if partition in owners:
+                why = f"{owners[partition]} and {upgraded.member.member_id} have one partition."
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
-            holders[place] = heir.member.member_id
-    debts: dict[str, list[IdPartition]] = {}
-    for heir in sorted(heirs, key=lambda heir: (-heir.subscription.generation_id, heir.member.member_id)):
-        for place in each_partition(classic_api.to_topic_partitions(heir.subscription.owned_partitions, turn.topics)):
-            if place not in holders:
-                holders[place] = heir.member.member_id
-                debts.setdefault(heir.member.member_id, []).append(place)
-    return [heir._replace(unrevoked=by_topic(debts.get(heir.member.member_id, ()))) for heir in heirs]
+            owners[partition] = upgraded.member.member_id
+    unrevoked: dict[str, list[IdPartition]] = {}
+    for upgraded in sorted(members, key=lambda upgraded: (-upgraded.subscription.generation_id, upgraded.member.member_id)):
+        for partition in each_partition(classic_api.to_topic_partitions(upgraded.subscription.owned_partitions, turn.topics)):
+            if partition not in owners:
+                owners[partition] = upgraded.member.member_id
+                unrevoked.setdefault(upgraded.member.member_id, []).append(partition)
+    return [upgraded._replace(unrevoked=by_topic(unrevoked.get(upgraded.member.member_id, ()))) for upgraded in members]
 
 
-def is_fully_assigned(heirs: list[UpgradedMember], topics: Topics) -> bool:
-    """Every partition of the topics that the heirs subscribe to is some subscriber's own, nobody has more, and nobody owes any."""
-    wanted: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
-    for heir in heirs:
-        wishes = {topic.id: topic.partitions for name in heir.subscription.topics if (topic := topics.named(name)) is not None}
-        if heir.unrevoked or any(part.topic_id not in wishes for part in heir.assigned):
+def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
+    """Return whether every partition of the subscribed topics is assigned, to a subscriber, and
+    nothing is unrevoked.
+    """
+    unassigned: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
+    for upgraded in members:
+        partition_counts = {
+            topic.id: topic.partitions for name in upgraded.subscription.topics if (topic := topics.named(name)) is not None
+        }
+        if upgraded.unrevoked or any(part.topic_id not in partition_counts for part in upgraded.assigned):
             return False
-        for topic_id, partitions in wishes.items():
-            wanted.setdefault(topic_id, partitions)
-        for part in heir.assigned:
-            wanted[part.topic_id] -= len(part.partitions)
-    return not any(wanted.values())
+        for topic_id, partitions in partition_counts.items():
+            unassigned.setdefault(topic_id, partitions)
+        for part in upgraded.assigned:
+            unassigned[part.topic_id] -= len(part.partitions)
+    return not any(unassigned.values())
 
 
-def upgrade(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> None:
-    """The group is a consumer group of the same members at the epoch that was its generation; who waited is told to join again.
+def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> None:
+    """Replace the classic group by a consumer group of the same members, with the generation as its
+    epoch.
 
-    Kafka's order: the old group's tombstone; members, epoch; targets and their epoch; what each member has. If not everything is
-    given away, or members wait for another generation, the group has no hash of its topics: then the joiner makes a new epoch
-    whoever it is.
+    Parked requests get REBALANCE_IN_PROGRESS. The order of the records is Kafka's: the classic
+    group's tombstone; members and epoch; targets and their epoch; current assignments. If the group
+    is not stable and fully assigned, it is saved without a metadata hash, so the joiner causes a
+    new epoch in any case.
     """
     group_id, epoch = group.group_id, group.live.generation
-    is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(heirs, turn.topics)
+    is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())
-    turn.emit_all(records.member_metadata(group_id, heir.member.member_id, member_metadata(heir)) for heir in heirs)
+    turn.emit_all(records.member_metadata(group_id, upgraded.member.member_id, member_metadata(upgraded)) for upgraded in members)
     new = turn.ledger.consumer_group(group_id)
     turn.emit(records.group_epoch(group_id, epoch, metadata_hash(new, turn.topics) if is_whole else NO_HASH))
-    for heir in heirs:
-        target = [(part.topic_id, part.partitions) for part in heir.assigned]
-        turn.emit(records.target_assignment(group_id, heir.member.member_id, target))
+    for upgraded in members:
+        target = [(part.topic_id, part.partitions) for part in upgraded.assigned]
+        turn.emit(records.target_assignment(group_id, upgraded.member.member_id, target))
     turn.emit(records.assignment_epoch(group_id, epoch, turn.now.wall_ms))
-    for heir in heirs:
+    for upgraded in members:
         value = ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=epoch,
             previous_member_epoch=epoch,
-            state=int(MemberState.UNREVOKED if heir.unrevoked else MemberState.STABLE),
-            assigned_partitions=heir.assigned,
-            partitions_pending_revocation=heir.unrevoked,
+            state=int(MemberState.UNREVOKED if upgraded.unrevoked else MemberState.STABLE),
+            assigned_partitions=upgraded.assigned,
+            partitions_pending_revocation=upgraded.unrevoked,
         )
-        turn.emit(records.current_assignment(group_id, heir.member.member_id, value))
+        turn.emit(records.current_assignment(group_id, upgraded.member.member_id, value))
     timers.restore_group(turn, new)
-    turn.note("info", f"group {group_id} has become a consumer group of {len(heirs)} classic members at epoch {epoch}")
+    turn.note("info", f"group {group_id} has become a consumer group of {len(members)} classic members at epoch {epoch}")
 
 
-def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
-    """What the member has said, as a consumer group keeps it."""
-    member, subscription = heir.member, heir.subscription
+def member_metadata(upgraded: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
+    """Return the member's metadata as a consumer group saves it."""
+    member, subscription = upgraded.member, upgraded.subscription
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=subscription.rack_id,
@@ -214,18 +231,18 @@ def member_metadata(heir: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=None,
         classic_member_metadata=ClassicMemberMetadata(
-            session_timeout_ms=member.session_timeout_ms, supported_protocols=heir.protocols
+            session_timeout_ms=member.session_timeout_ms, supported_protocols=upgraded.protocols
         ),
     )
 
 
 def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartition]:
-    """Partitions one by one."""
+    """Return the partitions one by one."""
     return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
 def by_topic(some: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
-    """Partitions by topic, both ascending."""
+    """Return the partitions by topic, both ascending."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(some):
         topics.setdefault(topic_id, []).append(index)

@@ -32,7 +32,9 @@ FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic 
 
 
 def create_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """The topics exist, each with an id of its own; with `validate_only` it is only said whether they could."""
+    """Create the topics, each with a new id; with `validate_only` only check whether that is
+    possible.
+    """
     request: CreateTopicsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     return Answer(
@@ -48,7 +50,7 @@ def create_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answ
 
 
 def duplicate_topic_error() -> Refused:
-    """The refusal of a topic that a request names more than once; Kafka answers for it once."""
+    """Return the error of a topic that a request names twice; Kafka answers it once."""
     return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
 
 
@@ -82,7 +84,7 @@ def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
 
 
 def _partition_count(wanted: CreatableTopic, node_id: int) -> int:
-    """How many partitions are asked for, by number or by an assignment of each to a broker."""
+    """Return the requested number of partitions, given as a number or as a replica assignment."""
     if not wanted.assignments:
         if wanted.replication_factor not in (-1, 1):
             raise Refused(
@@ -99,12 +101,12 @@ def _partition_count(wanted: CreatableTopic, node_id: int) -> int:
 
 
 def new_topic_id(fresh: bytes, name: str) -> bytes:
-    """A topic id that this step alone gives, and to this name alone."""
+    """Return a topic id that is unique to this step and this name."""
     return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
 def delete_topics(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """The topics are gone, with their logs; a topic made again under the name is another topic."""
+    """Delete the topics and their logs; a topic created later under the same name is another topic."""
     request: DeleteTopicsRequest = arrived.request
     wanted = (
         request.topics
@@ -129,7 +131,7 @@ def _delete_topic(broker: BrokerContext, state: DeleteTopicState, is_named_twice
 
 
 def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
-    """The topic that a name or an id means."""
+    """Return the topic that a name or an id refers to."""
     topics = broker.topic_service.topics
     if state.name is not None and state.topic_id != NO_TOPIC_ID:
         raise Refused(Code.INVALID_REQUEST, "give the name or the id, not both")
@@ -145,7 +147,7 @@ def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
 
 
 def create_partitions(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """The topics have as many partitions as asked for; the new ones are empty."""
+    """Add partitions to the topics, up to the given counts."""
     request: CreatePartitionsRequest = arrived.request
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}.values()

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of this broker and of its topics, as Kafka's tools want to see them."""
+"""DescribeConfigs: the settings of this broker and of its topics."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,9 @@ STATIC_BROKER, DEFAULT = 4, 5  # where a value comes from
 
 
 def describe_configs(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """The settings of each resource, or of it those that are named. No value here is secret, and none has synonyms."""
+    """Describe all settings of each resource, or the named ones. No value is secret, and none has
+    synonyms.
+    """
     request: DescribeConfigsRequest = arrived.request
     return Answer(DescribeConfigsResponse(results=tuple(_described(broker, resource) for resource in request.resources)))
 

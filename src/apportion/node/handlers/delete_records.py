@@ -1,4 +1,4 @@
-"""DeleteRecords: partitions begin later. Kafka Streams asks for it once it has read what it wrote to itself."""
+"""DeleteRecords: move the log start offset. Kafka Streams asks for it for its repartition topics."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,9 @@ NO_OFFSET = -1
 
 
 def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """The partitions begin where they were told to, or later if they did before. Of one named twice the last word counts."""
+    """Delete the records below the given offsets. Of a partition that is named twice the last
+    mention counts.
+    """
     request: DeleteRecordsRequest = arrived.request
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
@@ -31,7 +33,7 @@ def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Ans
 
 
 class RecordDeletion:
-    """One request; `flush_seq` is when all that it deletes is durably gone."""
+    """One DeleteRecords request; `flush_seq` is the flush that covers all of it."""
 
     __slots__ = ("_broker", "flush_seq")
 
@@ -40,7 +42,7 @@ class RecordDeletion:
         self.flush_seq = 0
 
     def delete(self, name: str, wanted: Iterable[DeleteRecordsPartition]) -> DeleteRecordsTopicResult:
-        """The answer for one topic, after its records are deleted or that was refused."""
+        """Delete records of one topic, and return its results."""
         return DeleteRecordsTopicResult(name=name, partitions=tuple(self._result(name, each) for each in wanted))
 
     def _result(self, name: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

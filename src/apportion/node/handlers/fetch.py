@@ -1,7 +1,9 @@
-"""Fetch: whole batches, as many as fit, parked until there are enough. Sessions are never opened, so every answer is full.
+"""Fetch: whole batches, as many as fit, delayed until there are enough. Sessions are never opened,
+so every response is full.
 
-Versions: 4-12 name topics, 13-18 give ids. 7+ could have sessions: session id 0 in the answer means "none", and clients then send
-everything each time. Isolation levels read alike: without transactions the last stable offset is the high watermark.
+Versions: 4-12 name topics, 13-18 give ids. From 7 on there could be sessions: session id 0 in the
+response means "none", and clients then send everything each time. Isolation levels read alike:
+without transactions the last stable offset is the high watermark.
 """
 
 from collections.abc import Iterable
@@ -24,9 +26,10 @@ NO_RECORDS = memoryview(b"")
 
 
 def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | None:
-    """The records are answered, or the request waits for more of them.
+    """Answer with records, or park the request until there are more (`min_bytes`, `max_wait_ms`).
 
-    Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever given out; the rest by partition.
+    Errors: FETCH_SESSION_ID_NOT_FOUND for a session, since none was ever opened; the others by
+    partition.
     """
     request: FetchRequest = arrived.request
     if request.session_epoch > 0:
@@ -40,7 +43,9 @@ def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | Non
 
 
 class FetchResult:
-    """What one look at the partitions of a fetch brings."""
+    """What the partitions of one Fetch hold now. is_complete: it may be sent without further
+    waiting.
+    """
 
     __slots__ = ("_broker", "_by_id", "_left_bytes", "bytes", "failed", "is_complete", "partitions", "response")
 
@@ -71,7 +76,9 @@ class FetchResult:
         return self._broker.partition_or_none(topic.topic, wanted.partition)
 
     def _read(self, topic: FetchTopic, wanted: FetchPartition, partition: Partition | None) -> PartitionData:
-        """The answer for one partition. The first batch of the whole fetch comes even if it is larger than any limit."""
+        """Read one partition. The first batch of the whole response comes even if it exceeds every
+        limit (KIP-74).
+        """
         if partition is None:
             return self._error(wanted, self._missing_partition_code(topic))
         if wanted.current_leader_epoch > LEADER_EPOCH:
@@ -115,7 +122,7 @@ class FetchResult:
 
 
 def _distinct_partitions(topics: Iterable[FetchTopic]) -> Iterable[tuple[FetchTopic, Iterable[FetchPartition]]]:
-    """Every topic with each of its partitions once, in the order of their first mention. As in Kafka the last mention counts."""
+    """Return every topic with each of its partitions once; the last mention counts, as in Kafka."""
     asked: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
     for topic in topics:
         _, partitions = asked.setdefault((topic.topic, topic.topic_id), (topic, {}))

@@ -30,9 +30,10 @@ ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 
 def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """Every batch that passes its checks is in its log; with acks 0 nobody is told.
+    """Validate and append each batch. The response waits for the flush; with acks 0 there is none.
 
-    Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for the disk as acks -1 does.
+    Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for
+    the disk as acks -1 does.
     """
     request: ProduceRequest = arrived.request
     produce_append = ProduceAppend(broker, arrived, now)
@@ -50,7 +51,7 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
 
 
 class ProduceAppend:
-    """One produce request on its way into the logs; `flush_seq` is when all of it is durable."""
+    """One Produce request while it is appended; `flush_seq` is the flush that covers all of it."""
 
     __slots__ = ("_broker", "_budget", "_now", "_request", "_version", "flush_seq")
 
@@ -63,7 +64,7 @@ class ProduceAppend:
         self.flush_seq = 0
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
-        """The answer for one partition, after its batch was stored or refused."""
+        """Append the batch of one partition, and return its response or its error."""
         try:
             return self._append(self._partition(topic, data.index), data)
         except RecordsRefused as refused:
@@ -112,7 +113,7 @@ class ProduceAppend:
         )
 
     def _check_batch(self, rules: TopicRules, view: memoryview) -> BatchHeader:
-        """The header of the one batch in `view`. Refused for whatever Kafka refuses to store."""
+        """Return the header of the one batch in `view`. Refuses what Kafka refuses to store."""
         if view[16] < 2:
             raise Refused(Code.INVALID_RECORD, f"record batches are of format 2, not {view[16]}")
         if len(view) != int.from_bytes(view[8:12], "big", signed=True) + PREFIX_BYTES > HEADER_BYTES:

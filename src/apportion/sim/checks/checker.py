@@ -10,7 +10,8 @@ of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code

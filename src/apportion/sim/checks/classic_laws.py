@@ -8,7 +8,8 @@ All times are of the broker's monotonic clock.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apportion.coord.classic.state import ClassicGroup, ClassicGroupState
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.sim.checks.stickiness import needless_moves

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.state import ClassicGroupState as ClassicGroupState
+from apportion.coord.classic.states import ClassicGroupState as ClassicGroupState
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.member import Application
 from apportion.sim.cluster import SimulatedCluster
