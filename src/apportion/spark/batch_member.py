@@ -337,7 +337,7 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     SessionTimeout: lambda owner, ask: owner._session_timeout_ms(),
     SubscribedTopics: lambda owner, ask: owner._subscribed_topics(),
     ExistingTopics: lambda owner, ask: owner.cluster.topics(ask.names, fresh=True),
-    ResolveTopicNames: lambda owner, ask: owner.session.resolve_names(ask.held),
+    ResolveTopicNames: lambda owner, ask: owner.session.resolve_names(ask.partitions),
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,

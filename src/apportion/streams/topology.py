@@ -1,4 +1,4 @@
-"""What a Streams application is made of, as far as its group must know it: subtopologies, their topics, and the tasks that follow.
+"""The topology of a Streams application as its group must know it: subtopologies, their topics and tasks.
 
 Names are as on the brokers: internal topics carry the application's id in front. Shaped as KIP-1071's Topology. The one unknown are
 the partitions of repartition topics, which follow from what is written to them; `partition_counts` finds them.

@@ -1,7 +1,7 @@
-"""Record batches of format 2: a look at the header alone, and the way from records to bytes and back.
+"""Record batches of format 2 (magic 2, KIP-98): read the header alone, or encode and decode the records.
 
-Produce and fetch need only the header; whatever looks inside (time look-up, replay, compaction) decodes. Both refuse bytes that
-are not exactly one batch. This module does not know what a record means, nor whether a transaction was aborted.
+Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records. Both
+refuse bytes that are not exactly one batch. Whether a transaction was aborted is not known here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class BatchHeader(NamedTuple):
-    """What the first 61 bytes of a batch say, with `size_bytes` of the whole batch."""
+    """The first 61 bytes of a batch as fields; `size_bytes` counts the whole batch."""
 
     base_offset: int
     size_bytes: int
@@ -44,7 +44,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record that the batch was written with."""
+        """The last offset of the batch; compaction may have removed its record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -54,26 +54,26 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0: the producer's time for each record. 1: all records bear `max_timestamp_ms`, the time of the append."""
+        """0: CreateTime, each record has its own. 1: LogAppendTime, all records have `max_timestamp_ms`."""
         return self.attributes >> 3 & 1
 
     @property
     def is_transactional(self) -> bool:
-        """True when the batch is part of a transaction."""
+        """True if the batch is part of a transaction."""
         return bool(self.attributes & 16)
 
     @property
     def is_control(self) -> bool:
-        """True when the batch holds a marker that no reader may see as a record."""
+        """True for a control batch: a transaction marker, no record for readers."""
         return bool(self.attributes & 32)
 
 
 class InconsistentBatch(DecodeError):
-    """The bytes are as they were sent, but the header's numbers do not fit each other."""
+    """A batch with a right CRC whose header fields contradict each other."""
 
 
 class Record(NamedTuple):
-    """One record with the offset and the time that it has in its log."""
+    """One record with its offset and timestamp in the log."""
 
     offset: int
     timestamp_ms: int
@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 
 def read_header(view: Buffer) -> BatchHeader:
-    """The header of `view`, which is exactly one whole batch with a right CRC; DecodeError if it is not."""
+    """Return the header of `view`, which must be exactly one batch with a right CRC, or DecodeError."""
     if len(view) < HEADER_BYTES:
         raise DecodeError(f"{len(view)} bytes are no record batch")
     fields = HEADER.unpack_from(view)
@@ -100,7 +100,7 @@ def read_header(view: Buffer) -> BatchHeader:
 
 
 def check_producer_batch(view: Buffer) -> BatchHeader:
-    """The header of `view`, one batch as a producer must send it: `read_header`, and no offset without its record."""
+    """Return the header of a batch from a producer: as `read_header`, and every offset must have a record."""
     header = read_header(view)
     if header.count != header.last_offset_delta + 1:
         raise InconsistentBatch(f"a record batch of {header.count} records for {header.last_offset_delta + 1} offsets")
@@ -108,7 +108,7 @@ def check_producer_batch(view: Buffer) -> BatchHeader:
 
 
 def split_batches(view: Buffer) -> Iterator[memoryview]:
-    """Every whole batch of `view` in turn; one that is cut off at the end is left out. Only the lengths are looked at."""
+    """Yield the whole batches of `view`; one cut off at the end is left out. Reads the lengths only."""
     rest = memoryview(view)
     while len(rest) >= HEADER_BYTES:
         size = int.from_bytes(rest[8:12], "big", signed=True) + PREFIX_BYTES
@@ -121,7 +121,7 @@ def split_batches(view: Buffer) -> Iterator[memoryview]:
 
 
 def set_base_offset(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """The batch starts at `base_offset` and bears `leader_epoch`; the CRC covers neither and stays right."""
+    """Set base offset and leader epoch in place; the CRC covers neither."""
     batch[0:8] = base_offset.to_bytes(8, "big", signed=True)
     batch[12:16] = leader_epoch.to_bytes(4, "big", signed=True)
 
@@ -150,7 +150,7 @@ def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
 
 
 def _with_attributes(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:
-    """The header of `batch`, in which these two have changed, and the CRC with them."""
+    """Set attributes, largest timestamp and CRC in place; return the new header."""
     base_offset, size, leader_epoch, magic, _, *checked = HEADER.unpack_from(batch)
     checked[0], checked[3] = attributes, max_timestamp_ms
     crc = crc32c(memoryview(batch)[HEADER_BYTES:], crc32c(CHECKED.pack(*checked)))
@@ -169,7 +169,7 @@ def encode_batch(
     compression: int = 0,
     leader_epoch: int = 0,
 ) -> bytes:
-    """One batch of these keys, values and headers, all of one time, at ascending offsets from `base_offset`."""
+    """Encode a batch of (key, value, headers), all with one timestamp, at consecutive offsets."""
     stamped = [Record(base_offset + i, timestamp_ms, *record) for i, record in enumerate(records)]
     return encode_records(
         stamped,
@@ -189,7 +189,7 @@ def encode_records(
     leader_epoch: int = 0,
     last_offset_delta: int | None = None,
 ) -> bytes:
-    """One batch of records that keep their own offsets and times; offsets may be missing between them.
+    """Encode a batch of records with their own offsets and timestamps; offsets may have gaps.
 
     producer: id, epoch and base sequence. last_offset_delta: that of the last record, unless the batch once held later ones.
     """
@@ -208,7 +208,7 @@ def encode_records(
 
 
 def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
-    """The records of `view`, one whole batch; DecodeError for anything malformed, also inside compressed data."""
+    """Decode the records of one whole batch; DecodeError for anything malformed, also inside compressed data."""
     header = read_header(view)
     body = memoryview(view)[HEADER_BYTES:]
     plain = decompress(header.compression, body, limit_bytes)

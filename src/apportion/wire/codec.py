@@ -1,6 +1,6 @@
-"""Values to bytes and back, by functions that are made the first time a class is read or written in a version.
+"""Encode and decode messages by functions generated on first use for each class and version (decision 7).
 
-Nothing but `DecodeError` comes out of wrong bytes, and nothing but `EncodeError` out of a value that the version cannot say.
+Malformed bytes raise `DecodeError` alone; a value that the version cannot express raises `EncodeError`.
 """
 
 import struct
@@ -17,14 +17,14 @@ Buffer = bytes | bytearray | memoryview
 Part = bytes | memoryview
 
 JOIN_BELOW_BYTES = 4096
-"""Parts at least as long are handed on as they are; shorter ones are cheaper to copy than to send one by one."""
+"""Shorter parts are joined, because copying them is cheaper than sending them one by one."""
 
 _READERS: dict[tuple[Any, int], tuple[Callable[[Any, int, int], tuple[Any, int]], tuple[str, ...]]] = {}
 _WRITERS: dict[tuple[Any, int], tuple[Callable[[Any, Any], None], tuple[str, ...]]] = {}
 
 
 def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T, int]:
-    """The value that begins at `offset`, and the offset after it.
+    """Decode the value at `offset`; return it and the offset after it.
 
     Strings are copied; bytes and records are views of `buffer`. DecodeError names the message and the field that is wrong.
     """
@@ -36,7 +36,7 @@ def read(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> tuple[T
 
 
 def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T:
-    """The value that begins at `offset` and ends where the buffer does; DecodeError if anything follows it."""
+    """Decode the value at `offset`, which must end where the buffer does, or DecodeError."""
     value, end = read(cls, version, buffer, offset)
     if end != len(buffer):
         raise DecodeError(f"{cls.__name__} v{version}: {len(buffer) - end} bytes follow its end")
@@ -44,21 +44,21 @@ def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T
 
 
 def write(value: Any, version: int) -> bytes:
-    """`value` as that version says it; EncodeError if it cannot."""
+    """Encode `value` in that version."""
     parts: list[Part] = []
     write_onto(parts, value, version)
     return b"".join(parts)
 
 
 def write_parts(value: Any, version: int) -> list[Part]:
-    """The same bytes in pieces, with long ones such as records as they are, uncopied."""
+    """Encode `value` in parts; long ones such as records are not copied."""
     parts: list[Part] = []
     write_onto(parts, value, version)
     return join_short_parts(parts)
 
 
 def write_onto(parts: list[Part], value: Any, version: int) -> None:
-    """The pieces of `value`, most of them tiny, are at the end of `parts`."""
+    """Append the encoded parts of `value`, most of them tiny, to `parts`."""
     cls = value.__class__
     made = _WRITERS.get((cls, version)) or _generate(_WRITERS, writer_of, cls, version, EncodeError)
     try:
@@ -68,7 +68,7 @@ def write_onto(parts: list[Part], value: Any, version: int) -> None:
 
 
 def join_short_parts(parts: list[Part]) -> list[Part]:
-    """The same bytes with neighbouring short parts made one."""
+    """Join neighbouring short parts; the bytes stay the same."""
     out: list[Part] = []
     short: list[Part] = []
     for part in parts:
@@ -85,7 +85,7 @@ def join_short_parts(parts: list[Part]) -> list[Part]:
 
 
 def _generate(cache: dict[Any, Any], make: Any, cls: Any, version: int, error: type[Exception]) -> Any:
-    """The generated function for `cls` in that version, kept from now on."""
+    """Generate the function for `cls` in that version and cache it."""
     if version not in cls.__versions__:
         raise error(f"{cls.__name__} has no version {version}")
     cache[cls, version] = made = make(cls, version)

@@ -1,7 +1,8 @@
-"""The five codecs of record batches, by their number: compress, and decompress into bounded memory.
+"""The compression codecs of record batches by their number, with decompression into bounded memory.
 
-How large the result of a decompression can be is read from the compressed framing before anything is allocated, so a bomb costs
-no more than `limit`. LZ4 is written as one frame of independent blocks, which is the only kind that Java's reader takes.
+The largest possible result is read from the compressed framing before anything is allocated, so a
+decompression bomb costs no more than `limit`. LZ4 is written as one frame of
+independent blocks, the only kind that Java's reader accepts.
 """
 
 import zlib
@@ -27,29 +28,29 @@ ZSTD_BLOCK_BYTES = 128 << 10
 
 
 class DecompressionLimitExceeded(DecodeError):
-    """Compressed data that says, or shows, that it holds more bytes than were allowed."""
+    """Compressed data that holds more bytes than the limit allows."""
 
 
 def compress(codec: int, data: Buffer) -> bytes:
-    """`data` as one stream of that codec. ValueError for a codec that does not exist."""
+    """Compress `data` as one stream. Raises ValueError for an unknown codec."""
     if codec not in _COMPRESS:
         raise ValueError(f"no compression codec has the number {codec}")
     return _COMPRESS[codec](memoryview(data))
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:
-    """The bytes that `data` holds; DecodeError when it is malformed, Swollen when it holds more than `limit` bytes."""
+    """Decompress `data`; DecodeError when it is malformed, Swollen when it holds more than `limit` bytes."""
     return bytes(DecompressionBuffer().decompress(codec, data, limit))
 
 
 class DecompressionBuffer:
-    """A buffer that grows to the largest batch it has seen and is used again for the next one."""
+    """A reusable buffer that grows to the largest batch decompressed into it."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def decompress(self, codec: int, data: Buffer, limit: int) -> memoryview:
-        """The bytes that `data` holds, valid until the next call; DecodeError as in `decompress`."""
+        """Decompress `data`; the result is valid until the next call. Errors as in `decompress`."""
         view = memoryview(data)
         if codec == NONE:
             return _within(view, limit)

@@ -1,6 +1,7 @@
-"""Frames of a connection: four bytes of length, a header that says what comes, and the message itself.
+"""Frames of a connection: a length of four bytes, a request or response header, and the message body.
 
-A request's header has version 1, or version 2 (with tagged fields) before a flexible message; a response's 0, or 1.
+Before a flexible message the header has tagged fields: request header version 2 instead of 1, response
+header version 1 instead of 0.
 """
 
 from struct import Struct, error
@@ -17,7 +18,7 @@ _RESPONSE = Struct(">ii")  # size, correlation id
 
 
 class FrameSplitter:
-    """Splits what a connection receives into frames, none of them longer than `limit` bytes."""
+    """Splits received bytes into frames of at most `limit` bytes."""
 
     __slots__ = ("_limit", "_rest")
 
@@ -26,7 +27,7 @@ class FrameSplitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, without their lengths; what is left is kept for the next call.
+        """Return the frames that `data` completes, without their lengths; keep the rest for the next call.
 
         DecodeError for a negative length or one above the limit, before any of that frame is kept.
         """
@@ -53,12 +54,12 @@ class FrameSplitter:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much of an unfinished frame is kept."""
+        """The kept bytes of an unfinished frame."""
         return len(self._rest)
 
 
 def request_header(frame: Buffer) -> tuple[int, int, int, int]:
-    """The API key, the version, the correlation id and the size of the client id of a request."""
+    """Return API key, version, correlation id and client id length of a request."""
     try:
         return _REQUEST.unpack_from(frame)
     except error:
@@ -78,7 +79,7 @@ def request_caller(frame: Buffer, size: int, flexible: bool) -> tuple[str, int]:
 
 
 def skip_header_tags(frame: Buffer, position: int) -> int:
-    """Where the body begins, behind a header's tagged fields: nobody has defined any that matter here."""
+    """Return where the body begins, behind the tagged fields of the header; Kafka defines none."""
     try:
         count = frame[position]
         return skip_tags(frame, position + 1, len(frame), count) if count else position + 1
@@ -89,7 +90,7 @@ def skip_header_tags(frame: Buffer, position: int) -> int:
 
 
 def frame_request(key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes) -> bytes:
-    """A request with its header and its length."""
+    """Return a request frame: length, header and body."""
     caller = b"" if client_id is None else client_id.encode()
     header = _REQUEST.pack(key, version, correlation_id, -1 if client_id is None else len(caller))
     tags = b"\0" if flexible else b""
@@ -97,7 +98,7 @@ def frame_request(key: int, version: int, correlation_id: int, client_id: str | 
 
 
 def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
-    """A response with its header and its length; `parts` begins with an empty one, which makes room for them."""
+    """Return a response frame in parts; the first of `parts` must be empty and becomes length and header."""
     size = sum(map(len, parts)) + 4 + flexible
     header = _RESPONSE.pack(size, correlation_id)
     parts[0] = header + b"\0" if flexible else header
@@ -105,7 +106,7 @@ def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> li
 
 
 def response_body(frame: Buffer, flexible: bool) -> tuple[int, int]:
-    """The correlation id of a response, and where its body begins."""
+    """Return the correlation id of a response and where its body begins."""
     if len(frame) < _CORRELATION.size:
         raise DecodeError(f"a response of {len(frame)} bytes is shorter than its header")
     (correlation_id,) = _CORRELATION.unpack_from(frame)

@@ -1,7 +1,7 @@
-"""The one list of APIs, and requests and responses as whole frames.
+"""The table of supported APIs, and whole frames of requests and responses.
 
-A frame of an API or a version that is not in the list is a `DecodeError`, but for ApiVersions: a client that asks in a version from
-the future has to be told what there is, in version 0.
+A request of an unknown API or version is a `DecodeError`, except ApiVersions: KIP-511 has a broker answer
+an unknown version of it in version 0, so that the client can choose another.
 """
 
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ from apportion.wire.messages import (
 
 
 class Api(NamedTuple):
-    """One API: its number, its name, its two messages and the versions in which both can be spoken."""
+    """One API: key, name, request and response class, and the supported versions of both."""
 
     key: int
     name: str
@@ -57,12 +57,12 @@ class Api(NamedTuple):
     """The first flexible version."""
 
     def has_flexible_response_header(self, version: int) -> bool:
-        """True where the answer's header ends in tagged fields; never for ApiVersions, whose client cannot know yet."""
+        """Return True if the response header has tagged fields; never for ApiVersions (KIP-511)."""
         return version >= self.flexible and self.key != API_VERSIONS
 
 
 class DecodedRequest(NamedTuple):
-    """A request as it came. `body` is None for ApiVersions in an unknown version: answer `versions(...)` in version 0."""
+    """A decoded request. `body` is None for ApiVersions in an unknown version: answer it in version 0."""
 
     api: Api
     version: int
@@ -117,12 +117,12 @@ _BY_REQUEST = {api.request: api for api in APIS.values()}
 
 
 def api_of(request_class: Any) -> Api:
-    """The API whose requests are of that class."""
+    """Return the API of a request class."""
     return _BY_REQUEST[request_class]
 
 
 def decode_request(frame: Buffer) -> DecodedRequest:
-    """The request in `frame`; its bytes and records are views of it. DecodeError says what is wrong with it.
+    """Decode the request in `frame`; its bytes and records are views of the frame.
 
     Bytes after the request are ignored, as Kafka does: librdkafka sends three when it asks Metadata for all topics (9 and later).
     """
@@ -139,27 +139,27 @@ def decode_request(frame: Buffer) -> DecodedRequest:
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
-    """The frame of an answer, its length included, in one piece or (with long records) in several."""
+    """Encode a response frame with its length, in one part or, with long records, in several."""
     parts: list[Part] = [b""]
     write_onto(parts, body, version)
     return frame_response(correlation_id, api.has_flexible_response_header(version), parts)
 
 
 def encode_request(body: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """The frame of a request, its length included."""
+    """Encode a request frame with its length."""
     api = api_of(body.__class__)
     return frame_request(api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version))
 
 
 def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[int, Any]:
-    """The correlation id and the answer in `frame`, to a request of that class and version."""
+    """Decode a response frame to a request of that class and version: correlation id and body."""
     api = api_of(request_class)
     correlation_id, offset = response_body(frame, api.has_flexible_response_header(version))
     return correlation_id, read_whole(api.response, version, frame, offset)
 
 
 def api_versions_response(error: Code = Code.NONE, **fields: Any) -> api_versions.ApiVersionsResponse:
-    """The answer to ApiVersions: everything in the list. `error` is UNSUPPORTED_VERSION for a request without a body."""
+    """Return the response to ApiVersions; `error` is UNSUPPORTED_VERSION for a request without a body."""
     keys = tuple(
         api_versions.ApiVersion(api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1])
         for api in sorted(APIS.values())

@@ -1,8 +1,8 @@
-"""What a group of Kafka Streams looks like from outside: its processes, their tasks and versions, out of its members' bytes.
+"""The description of a Streams group from the bytes that DescribeGroups returns: processes, tasks, versions.
 
 A described group shows of each member what it said when it joined and what it was given; no more than that is known here. Members
 whose bytes cannot be read, or come from a newer Kafka Streams, are there with what can be known of them. Who holds back an upgrade
-is `holdup.py`.
+is `upgrade_blockers.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ SCHEDULE_SINCE = 7
 
 
 class MemberDescription(NamedTuple):
-    """One member as the broker shows it. subscription, assignment: its bytes; empty where the broker does not tell them."""
+    """One member as DescribeGroups returns it; subscription and assignment are empty while the group rebalances."""
 
     member_id: str
     client_id: str
@@ -51,7 +51,7 @@ class DescribedConsumer:
 
     @property
     def versions(self) -> MetadataVersions | None:
-        """The two version numbers that it said."""
+        """The two version numbers of its subscription."""
         return None if self.subscription is None else MetadataVersions(self.subscription.used, self.subscription.supported)
 
 
@@ -124,7 +124,7 @@ class GroupDescription:
 
 
 def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
-    """The group of these members, whose bytes the broker tells."""
+    """Describe the group of these members."""
     consumers = [_consumer(shown) for shown in _by_id(members)]
     processes: dict[bytes, list[DescribedConsumer]] = {}
     for each in consumers:
@@ -139,7 +139,7 @@ def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
 
 
 def describe_without_metadata(members: Iterable[MemberDescription]) -> GroupDescription:
-    """The group of these members while the broker does not tell what they say: each by itself."""
+    """Describe the members of a group that rebalances, each as a process of its own, without metadata."""
     consumers = [DescribedConsumer(shown, None, None, {}) for shown in _by_id(members)]
     return GroupDescription(tuple(_process(None, (each,)) for each in consumers), StandbyKind.EITHER)
 
@@ -192,7 +192,7 @@ def _partitions_by_task(
 
 
 def _process(process_id: bytes | None, consumers: tuple[DescribedConsumer, ...]) -> DescribedProcess:
-    """What its consumers said and were given, together."""
+    """Merge the metadata of the consumers of one process."""
     active = {task: partitions for each in consumers for task, partitions in each.active.items()}
     given = [each.assignment for each in consumers if isinstance(each.assignment, AssignmentInfo)]
     standby = {task: partitions for each in given for task, partitions in each.standby.items()}

@@ -1,6 +1,6 @@
-"""Who keeps a group of Kafka Streams from a newer metadata version, and what to do about it: a verdict for people who upgrade.
+"""The processes that keep a Streams group from a newer metadata version, with advice for the operator.
 
-It knows the two version numbers that each process said, nothing of what its members were given.
+Decided from the two version numbers of each process alone.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from apportion.streams.metadata.releases import RELEASES, SIMULATED_VERSION
 
 
 class UpgradeBlocker(NamedTuple):
-    """What is spoken, what could be, and who is in the way.
+    """The metadata versions of a group and the processes that block an upgrade.
 
     used: the oldest version that somebody speaks. understood: the newest that everybody says to understand. possible: the newest
     that somebody does. holders: the processes that understand no more than `understood`, while somebody does; in order of name.

@@ -1,6 +1,6 @@
-"""The words of Kafka Streams' rebalances: tasks, and what members tell the leader and the leader tells them.
+"""Tasks and the metadata of Kafka Streams' subscriptions and assignments, as values without versions.
 
-Values without versions: which of them a metadata version can say is `layouts.py`.
+Which fields a metadata version has is declared in `layouts.py`.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from typing import NamedTuple
 from apportion.topics import TopicPartition
 
 EARLIEST_PROBEABLE = 3
-"""The first metadata version whose leaders answer one that they do not know, instead of failing (KIP-268)."""
+"""The first metadata version whose leaders answer an unknown version instead of failing (KIP-268)."""
 LATEST = 11
 """The newest metadata version that is known here; Kafka 4.3.1's, too."""
 NO_VERSION = -1
-"""What versions 1 and 2 say of the newest version that their sender supports."""
+"""The newest supported version in metadata of versions 1 and 2, which lack that field."""
 
 RUNNING = -2
-"""In place of an offset sum: the member runs the task actively, so nothing is missing."""
+"""In place of an offset sum: the client runs the task, so its lag is 0."""
 OFFSET_UNKNOWN = -3
-"""In place of an offset sum: the member has something of the task, and does not know how much."""
+"""In place of an offset sum: the client has some state of the task but does not know how much."""
 
 
 class TaskId(NamedTuple):
@@ -43,7 +43,7 @@ class HostInfo(NamedTuple):
 
 
 class AssignorError(IntEnum):
-    """Why an assignment is none, or what a member asks of all."""
+    """The error code of an assignment, or a member's request to shut the application down."""
 
     NONE = 0
     INCOMPLETE_SOURCE_TOPIC_METADATA = 1
@@ -54,7 +54,7 @@ class AssignorError(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionInfo:
-    """What one consumer of a Streams process tells the leader.
+    """The metadata of one consumer's subscription (Kafka's SubscriptionInfo).
 
     used: the metadata version that it is said in. supported: the newest one that its sender understands; NO_VERSION in 1 and 2.
     process_id: 16 bytes, the same for all consumers of a process. endpoint: "host:port" or "".
@@ -82,7 +82,7 @@ class FutureInfo:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentInfo:
-    """What the leader tells one consumer.
+    """The metadata of one consumer's assignment (Kafka's AssignmentInfo).
 
     used: the metadata version that it is said in. supported: the newest one that all members understand; NO_VERSION in 1 and 2.
     active: the task of each partition that the consumer is given, partitions in order of topic and number; so a task with two

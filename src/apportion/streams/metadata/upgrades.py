@@ -1,6 +1,6 @@
-"""Which rolling bounces take a running Kafka Streams application from one release to another: one, or two with `upgrade.from`.
+"""The rolling bounces of an upgrade: one from release to release, or two with `upgrade.from`.
 
-Pure: it knows what releases speak and how they rebalance (`releases.py`), and nothing of instances and steps.
+Decided from `releases.py` alone: metadata versions and rebalance protocols, not instances.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class UpgradePath(NamedTuple):
 
     @property
     def upgrade_from(self) -> str | None:
-        """What `upgrade.from` has to say during the first of two bounces."""
+        """The value of `upgrade.from` during the first of two bounces."""
         return self.bounces[0].upgrade_from
 
 
@@ -70,7 +70,7 @@ def _age(release: Release) -> int:
 
 
 def _incompatibility_or_none(low: Release, high: Release) -> str | None:
-    """Why members of the two cannot be in one group as they are; None if they can."""
+    """Return why members of the two cannot share a group without `upgrade.from`; None if they can."""
     if low.negotiation is VersionNegotiation.FAILS and high.newest_version > low.newest_version:
         return f"a leader of {low.name} fails when a member speaks metadata version {high.newest_version}"
     if low.cooperative != high.cooperative:
@@ -79,7 +79,7 @@ def _incompatibility_or_none(low: Release, high: Release) -> str | None:
 
 
 def _interim_release_or_none(low: Release, high: Release) -> Release | None:
-    """The release that takes the place of `high` beside members of `low`: itself, or the bridge; None if neither can."""
+    """Return the release of the first bounce: `high`, or the bridge release; None if neither knows `low`."""
     if low.name in high.upgrade_from:
         return high
     bridge = RELEASES[BRIDGE_RELEASE]
