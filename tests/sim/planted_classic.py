@@ -107,14 +107,14 @@ def names_have_no_ids(self: TopicMetadataCache, parts: Iterable[TopicParts]) -> 
 # both protocols
 
 
-def assignment_is_forgotten(group: ConsumerGroup, stayer: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
-    said = to_saved_member(group, stayer, protocol, topics)
+def assignment_is_forgotten(group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics) -> MemberMetadata:
+    said = to_saved_member(group, remaining, protocol, topics)
     said.assignment = b""
     return said
 
 
-def without_debts(turn: Turn, group: ClassicGroup, heirs: list[UpgradedMember]) -> list[UpgradedMember]:
-    return heirs
+def without_debts(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> list[UpgradedMember]:
+    return members
 
 
 def beat_of_who_owns_nothing(

@@ -107,7 +107,7 @@ app.add_typer(streams, name="streams")
 
 
 def _streams_group_names(context: typer.Context, begun: str) -> list[str]:
-    """What `describe` can be completed to: groups that may be of Kafka Streams."""
+    """Return the names that complete `describe`: groups that may be of Kafka Streams."""
     from apportion.cli.streams import group_names
 
     return group_names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, begun)
@@ -162,7 +162,7 @@ def streams_describe(
 
 
 def _fault_names(begun: str) -> list[tuple[str, str]]:
-    """What `--fault` can be completed to."""
+    """Return the names that complete `--fault`."""
     from apportion.sim.kernel.scenario import FAULTS
 
     every = {**FAULTS, "none": "no faults at all"}
@@ -182,6 +182,7 @@ WORLD = "The world; what is not said is drawn from the seed"
 PRINTED = "What is printed"
 
 
+# Longer than a screen because Typer reads an option from each parameter: it is a declaration.
 @app.command(no_args_is_help=True)
 def sim(
     seed: Annotated[int | None, typer.Option(help=SEED_HELP)] = None,
@@ -254,7 +255,7 @@ def sim(
     from apportion.cli.sim import run
     from apportion.cli.sim_options import SimOptions
 
-    said = {
+    given = {
         "workers": workers,
         "readers": readers,
         "statics": statics,
@@ -274,7 +275,7 @@ def sim(
         "protocol": protocol,
         "encodes": encodes,
     }
-    sizes = {name: size for name, size in said.items() if size is not None}
+    sizes = {name: size for name, size in given.items() if size is not None}
     options = SimOptions(seed, only_faults, runs, first, jobs, spark, out, shrink, quiet, trace, whole, as_json, sizes, fault or [])
     raise typer.Exit(run(options))
 
@@ -298,6 +299,7 @@ def _releases(begun: str) -> list[str]:
     return [name for name in RELEASES if name.startswith(begun)]
 
 
+# Longer than a screen because Typer reads an option from each parameter: it is a declaration.
 @streams.command("rehearse", no_args_is_help=True)
 def streams_rehearse(
     from_: Annotated[str | None, typer.Option("--from", metavar="RELEASE", help=FROM_HELP, autocompletion=_releases)] = None,

@@ -1,4 +1,4 @@
-"""What a command line of `apportion sim` means, what it cannot mean, and how it is said again for one seed."""
+"""The options of `apportion sim`: which exclude each other, what they draw, and the command that replays a seed."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +9,7 @@ from apportion.sim.seed_pool import Draw
 
 
 class SimOptions(NamedTuple):
-    """What the command line says. sizes: by the names of the options; faults: kinds, or `none`."""
+    """The options of one command line. sizes: by the names of the options. faults: kinds, or `none`."""
 
     seed: int | None = None
     only_faults: str | None = None
@@ -28,14 +28,14 @@ class SimOptions(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """Every option that was given, by its name on the command line."""
+        """The options that were given, by their names on the command line."""
         names = {"whole": "--all", "as_json": "--json"}
         given = {names.get(field, "--" + field.replace("_", "-")): value for field, value in self._asdict().items()}
         return {name: value for name, value in given.items() if value is not None and value is not False}
 
     @property
     def draw(self) -> Draw:
-        """Which worlds are meant. ScenarioRefused where the options cannot be meant together."""
+        """How scenarios are drawn. Raises ScenarioRefused where the options contradict each other."""
         if "none" in self.faults and len(self.faults) > 1:
             raise ScenarioRefused("--fault none and other faults exclude each other.")
         kinds = None if not self.faults else () if self.faults == ["none"] else tuple(self.faults)
@@ -46,7 +46,7 @@ class SimOptions(NamedTuple):
         return Draw(kinds, sizes)
 
     def command(self, seed: int, kept: Iterable[int] | None = None) -> str:
-        """What replays that seed of this wish. kept: only these of its faults."""
+        """Return the command that replays that seed. kept: only these of its faults."""
         words = ["apportion sim", f"--seed {seed}"]
         words += [_option(name, size) for name, size in self.sizes.items()]
         numbers = None if kept is None else ",".join(map(str, kept))
@@ -77,13 +77,13 @@ EXCLUDE = (
 
 
 def _option(name: str, size: Any) -> str:
-    """A size as it is said on the command line."""
+    """Return a size as an option of the command line."""
     name = name.replace("_", "-")
     return f"--{name} {size}" if not isinstance(size, bool) else f"--{name}" if size else f"--no-{name}"
 
 
 def refuse_contradictions(options: SimOptions) -> None:
-    """ScenarioRefused where options exclude each other, miss another one, or nothing is to be played."""
+    """Raise ScenarioRefused where options exclude each other or need another, or nothing is to be played."""
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:
         raise ScenarioRefused("say what to play: --seed N for one history, --runs N for many, --shrink SEED for its fewest faults.")
@@ -103,7 +103,7 @@ def _at_least_one(name: str, value: int) -> None:
 
 
 def fault_numbers(numbers_text: str, scenario: Scenario) -> tuple[int, ...]:
-    """The numbers of the faults that `--only-faults` says, in order."""
+    """Return the numbers of the faults that `--only-faults` names, in order."""
     try:
         numbers = sorted({int(word) for word in numbers_text.split(",")})
     except ValueError:

@@ -79,7 +79,7 @@ class Session:
 
         before_join: called once, on a thread of the session, when the coordinator is known and has heard nothing of the member yet;
         with AnotherSink the member does not join, and `refusal` says why.
-        settings: fields of `member.consumer.Settings`, or of `member.generation.ClassicSettings`, such as instance_id; with
+        settings: fields of the KIP-848 member's `Settings`, or of `ClassicSettings`, such as instance_id; with
         "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster

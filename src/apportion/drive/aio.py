@@ -1,4 +1,4 @@
-"""Drives a machine on an asyncio loop: every event is a step, every flush runs in one other thread, every deadline is one timer."""
+"""Drives a machine on an asyncio loop: steps on the loop, flushes on one other thread, one timer for its deadlines."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from apportion.machine import Flush, Flushed, FlushFailed, Instant, Tick
 
 
 class RecoverableMachine(Protocol):
-    """A machine that can also say what to do when a step of it broke off."""
+    """A machine that can recover after one of its steps raised."""
 
     def step(self, event: Any, now: Instant) -> list[Any]:
         """See Machine."""
@@ -53,7 +53,7 @@ class LoopDriver:
         self._stopped = False
 
     def post(self, event: Any) -> None:
-        """The machine has stepped over `event`, and its actions are carried out or under way."""
+        """Step the machine over `event` and perform its actions."""
         if self._stopped:
             return
         moment = now()
@@ -69,7 +69,7 @@ class LoopDriver:
         self.perform(actions)
 
     def perform(self, actions: list[Any]) -> None:
-        """The actions are carried out in order, and the timer is set to the machine's next deadline."""
+        """Perform the actions in order, and set the timer to the machine's next deadline."""
         for action in actions:
             if type(action) is Flush:
                 self._flush(action)
@@ -80,13 +80,13 @@ class LoopDriver:
             self._set_timer(wake_ms)
 
     async def idle(self) -> None:
-        """No flush is under way: what was written before this call is on the disk."""
+        """Wait until no flush is under way: what was written before this call is on the disk."""
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
             await asyncio.sleep(0)  # the callbacks of the flush come first
 
     async def stop(self) -> None:
-        """No event is taken any more; the flush that was under way has ended."""
+        """Wait for the flush under way, and take no further event."""
         await self.idle()
         self._stopped = True
         if self._timer is not None:

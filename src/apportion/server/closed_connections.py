@@ -1,4 +1,7 @@
-"""Which closed connections the log names, and which it counts: a peer that sends nonsense all day shall not fill a disk.
+"""Which closed connections have a line in the log, and which are only counted.
+
+A peer that sends nonsense all day must not fill a disk.
+
 
 The first connections of a host that are closed have a line each, one for a reason; what else is closed of that host is counted
 until `counted` is asked, once a minute, and then has one line. A host never takes the lines of another. Of more than MOST_HOSTS
@@ -9,11 +12,11 @@ import re
 from collections import Counter
 
 MAX_HOSTS = 64
-"""So many hosts are told apart."""
+"""How many hosts are told apart."""
 MAX_REASON_LINES = 3
-"""So many reasons of one host have a line of their own."""
+"""How many reasons of one host have a line of their own."""
 MAX_COUNTED_REASONS = 64
-"""So many reasons of one host are told apart when they are counted."""
+"""How many reasons of one host are counted apart."""
 SUMMARY_INTERVAL_S = 60
 """How often the counts are to be asked for."""
 OTHERS = "several hosts"
@@ -31,7 +34,7 @@ class _Host:
 
 
 class ClosedConnectionLog:
-    """The connections that were closed of late, by host."""
+    """The connections that were closed recently, by host."""
 
     __slots__ = ("_hosts",)
 

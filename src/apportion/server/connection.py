@@ -1,7 +1,7 @@
-"""One client's connection: frames in, answers out in the order of the requests, and a limit on what may be under way.
+"""The server's side of one connection: frames in, responses out in request order, within limits.
 
-A connection stops reading while the peer does not read, while it has too many requests or bytes under way, and starts again when
-that is over. Bytes that mean nothing close it, with one line in the log. It refuses to know what a request means.
+A connection stops reading while the peer does not read, or while too many of its requests or bytes are in
+flight. Bytes that are no request close it, with a line in the log. It does not know what a request means.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ GATHERED_BYTES = 1 << 16  # answers to a burst of requests go out together, up t
 
 
 class ResponseSlot:
-    """The place of one request in the order of answers."""
+    """One request in the order of responses. answer: the encoded response; None until it is known."""
 
     __slots__ = ("answer", "api", "correlation_id", "size_bytes", "version")
 
@@ -33,25 +33,25 @@ class ResponseSlot:
 
 
 class RequestReceiver(Protocol):
-    """Where connections hand in their requests."""
+    """What a connection needs of its server."""
 
     settings: BrokerSettings
 
     def opened(self, connection: "ServerConnection") -> bool:
-        """The connection is counted; False if there are too many and it must close."""
+        """Count the connection; return False if there are too many, so that it must close."""
         ...
 
     def ask(self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller) -> Ticket:
-        """The request is on its way; `connection.answer(slot, body)` will be called once, perhaps before this returns."""
+        """Take a request; `connection.answer(slot, body)` is called once, perhaps before this returns."""
         ...
 
     def closed(self, connection: "ServerConnection", tickets: tuple[Ticket, ...], why: str | None) -> None:
-        """The connection is gone and waits for none of these; `why` if it was the peer's bytes."""
+        """Drop the tickets of a closed connection. why: set if the peer's bytes closed it."""
         ...
 
 
 class ServerConnection(asyncio.Protocol):
-    """See the module."""
+    """The asyncio protocol of one client connection."""
 
     __slots__ = (
         "_backlog",
@@ -92,7 +92,7 @@ class ServerConnection(asyncio.Protocol):
         self.peer = self.host = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The peer is known, and may be too many."""
+        """Learn the peer's address; close the connection if there are too many."""
         self._transport = transport
         peer = transport.get_extra_info("peername")
         host = peer[0] if isinstance(peer, tuple) and peer else "?"
@@ -103,7 +103,7 @@ class ServerConnection(asyncio.Protocol):
             self._close("there are too many connections")
 
     def data_received(self, data: bytes) -> None:
-        """Whole requests among `data` are on their way, as far as the limits allow."""
+        """Start the requests that `data` completes, as far as the limits allow."""
         try:
             self._backlog.extend(self._frames.feed(data))
         except DecodeError as error:
@@ -111,7 +111,7 @@ class ServerConnection(asyncio.Protocol):
         self.go_on()
 
     def go_on(self) -> None:
-        """Waiting frames have started as far as the limits allow, and what could be answered at once is answered."""
+        """Start the frames that wait, as far as the limits allow, and write the responses that are ready."""
         if self._is_finishing:
             return
         backlog = self._backlog
@@ -129,7 +129,7 @@ class ServerConnection(asyncio.Protocol):
             (self._transport.resume_reading if self._is_reading else self._transport.pause_reading)()
 
     def answer(self, slot: ResponseSlot, body: Any) -> None:
-        """The answer to that request goes out after those of the requests before it; None: the request wants none."""
+        """Send a response after those of all earlier requests. body: None where the request has no response."""
         self._tickets.pop(slot, None)
         slot.answer = [] if body is None else encode_response(slot.api, slot.version, slot.correlation_id, body)
         slots = self._slots
@@ -145,16 +145,16 @@ class ServerConnection(asyncio.Protocol):
                 asyncio.get_running_loop().call_soon(self.go_on)
 
     def pause_writing(self) -> None:
-        """The peer does not read fast enough: no further request is started."""
+        """Start no further request: the peer does not read fast enough."""
         self._peer_reads = False
 
     def resume_writing(self) -> None:
-        """The peer has read: requests start again."""
+        """Start requests again: the peer has read."""
         self._peer_reads = True
         asyncio.get_running_loop().call_soon(self.go_on)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Nobody waits for the answers any more."""
+        """Drop what waits for this connection."""
         self._why = self._why or ""
         self._backlog.clear()
         self._out.clear()
@@ -163,18 +163,18 @@ class ServerConnection(asyncio.Protocol):
         self._tickets.clear()
 
     def finish(self) -> None:
-        """No further request is started; those under way are still answered."""
+        """Start no further request; those in flight are still answered."""
         self._is_finishing = True
         self._backlog.clear()
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def hang_up(self) -> None:
-        """What is answered goes out; the connection closes after it."""
+        """Close the connection after the responses that are ready."""
         self._transport.close()
 
     def abort(self) -> None:
-        """The connection closes now; what the peer has not read is lost."""
+        """Close the connection now; what the peer has not read is lost."""
         self._transport.abort()
 
     def _has_room(self, size_bytes: int) -> bool:
@@ -220,6 +220,6 @@ class ServerConnection(asyncio.Protocol):
 
 
 def _refuse_swollen(frame: bytes) -> None:
-    """DecodeError for a request that is far larger than anything that its API needs."""
+    """Raise DecodeError for a request that is far larger than its API can need."""
     if len(frame) > WITHOUT_RECORDS_BYTES and (key := request_header(frame)[0]) != PRODUCE:
         raise DecodeError(f"a request of API {key} has {len(frame)} bytes; {WITHOUT_RECORDS_BYTES} are allowed without records")

@@ -1,4 +1,4 @@
-"""A process with all that it started, as one host: halted, let go on, or lost at one instant.
+"""A process with all that it started, treated as one host: suspended, resumed, or killed at one instant.
 
 Spark's Python workers have process groups of their own, so a signal to a group misses them: the children are walked, and whatever
 else belongs to the process session that the first process leads.
@@ -23,7 +23,7 @@ def processes(pid: int) -> list[psutil.Process]:
 
 
 def suspend(pid: int) -> list[psutil.Process]:
-    """All of them are halted (SIGSTOP), those born meanwhile too."""
+    """Suspend all of them with SIGSTOP, including those that are started meanwhile."""
     halted: dict[int, psutil.Process] = {}
     while new := [process for process in processes(pid) if process.pid not in halted]:
         _signal_all(new, signal.SIGSTOP)
@@ -32,12 +32,12 @@ def suspend(pid: int) -> list[psutil.Process]:
 
 
 def resume(halted: list[psutil.Process]) -> None:
-    """They go on, the last that was halted first."""
+    """Resume them with SIGCONT, the last one that was suspended first."""
     _signal_all(reversed(halted), signal.SIGCONT)
 
 
 def kill_host(pid: int) -> int:
-    """Every process is dead, and none could tell anybody; the answer is how many they were.
+    """Kill every process at one instant, so that none can leave a group; return how many there were.
 
     All are halted first: what dies early would be noticed by the others, and the last one alive would leave its group politely.
     """
